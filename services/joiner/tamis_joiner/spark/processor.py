@@ -11,6 +11,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from tamis.query.file_access import FileAccess
 from tamis_joiner.reading.offsets import decode
+from tamis_joiner.spark.processes.connection_exchange import EXCHANGE
 from tamis_joiner.spark.processes.frozen_objects import FROZEN
 
 # These must never change: Spark refuses new fields, and empties renamed variables without a warning.
@@ -62,6 +63,7 @@ class GroupProcessor(StatefulProcessor):
         from tamis_joiner.spark.batch import process, read
 
         partition = self._partition_of[int(key[0])]
+        EXCHANGE.note(partition)
         ranges = [one for row in rows for one in decode(row.ranges)]
         records = read(self._kafka, ranges)
         yield from process(partition, len(self._partition_of), records, self._state, self._file_access)

@@ -6,12 +6,17 @@ and no worker scans them for garbage.
 
 from __future__ import annotations
 
-from pyspark import worker  # noqa: F401
-from pyspark.daemon import manager
+import sys
+
+from pyspark import daemon, worker
 
 from tamis_joiner.spark import batch, processor, source  # noqa: F401
+from tamis_joiner.spark.processes.connection_exchange import EXCHANGE
 from tamis_joiner.spark.processes.frozen_objects import FROZEN
 
 if __name__ == "__main__":
+    # Spark also has daemons of other workers, which plan queries.
+    if sys.argv[1:] == [worker.__name__]:
+        daemon.worker = EXCHANGE.begin(daemon.worker)  # type: ignore[assignment]
     FROZEN.add_imported()
-    manager()
+    daemon.manager()
