@@ -69,11 +69,11 @@ class WorkerTable:
         fcntl.lockf(self._lock, fcntl.LOCK_UN)
 
     def set_state(self, number: int, state: int) -> None:
-        """Note what this worker does."""
+        """Set the state of this worker."""
         self._states[number] = state
 
     def state(self, number: int) -> int:
-        """What a worker does; `GONE` if its process has ended."""
+        """The state of a worker; `GONE` if its process has ended."""
         pid = int(self._pids[number])
         return int(self._states[number]) if pid and _lives(pid) else GONE
 
