@@ -16,10 +16,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
+from threading import Event
 
 import httpx
 import psutil
@@ -140,15 +141,25 @@ def on_hdfs(tmp_path_factory: pytest.TempPathFactory, environment: Path) -> Iter
 
 
 def send(bench: Bench, fault: Callable[[], None]) -> None:
-    """Send tuples for some seconds, and let the fault happen while they are sent."""
-    for number in range(ROUNDS):
-        bench.tuples(TUPLES, STREAMS, 1)
-        bench.progress(STREAMS, 1)
-        if number == ROUNDS // 2:
-            happening = Thread(target=fault)
-            happening.start()
-        time.sleep(0.2)
-    happening.join()
+    """Send tuples for some seconds, and let the fault happen while they are sent.
+
+    The fault is in this thread: a process that it starts ends with the thread that has started it.
+    """
+    half = Event()
+
+    def rounds() -> None:
+        for number in range(ROUNDS):
+            bench.tuples(TUPLES, STREAMS, 1)
+            bench.progress(STREAMS, 1)
+            if number == ROUNDS // 2:
+                half.set()
+            time.sleep(0.2)
+
+    with ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(rounds)
+        half.wait(60)
+        fault()
+        sending.result()
 
 
 def test_executors_need_nothing_of_the_workers_machines(on_hdfs: Fleet) -> None:
