@@ -96,8 +96,7 @@ def test_nothing_is_proved_again_where_it_was_carried_here(
     for name in (
         "omission_rules.certify",
         "verdict._judge",
-        "proof_results.explain",
-        "queries.standing_queries.explain",
+        "known_explanations.explain",
     ):
         monkeypatch.setattr(f"tamis.planning.{name}", prove)
     _, change = registry.apply_read(found, by, 2)
