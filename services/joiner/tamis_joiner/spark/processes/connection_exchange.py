@@ -82,7 +82,8 @@ class ConnectionExchange:
             Path(path).unlink(missing_ok=True)  # of an earlier process with this process's number
             listener.bind(path)
             listener.listen()
-        except OSError:  # the name of the directory may be too long for a socket
+        except OSError as error:
+            print(f"no exchange of connections with this Python worker: {error}", file=sys.stderr)
             listener.close()
             return
         listener.setblocking(False)

@@ -22,7 +22,7 @@ NOBODY = -1
 
 
 class WorkerTable:
-    """The state of each worker, and the number of the worker that had each task last. `directory` is for the
+    """The state of each worker, and the number of the worker that had each task last. A directory has the
     workers' sockets; only this user may enter it.
     """
 
@@ -32,9 +32,14 @@ class WorkerTable:
         self._pids, self._states = whole[:MOST_WORKERS], whole[MOST_WORKERS : 2 * MOST_WORKERS]
         self._last = whole[2 * MOST_WORKERS :]
         self._last[:] = NOBODY
-        self._temporary = tempfile.TemporaryDirectory(prefix="tamis-workers-", ignore_cleanup_errors=True)
-        self.directory = Path(self._temporary.name)
-        self._lock = os.open(self.directory / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        # Spark deletes its own directories where it kills this process, too.
+        self._temporary = tempfile.TemporaryDirectory(
+            prefix="tamis-workers-",
+            dir=os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None,
+            ignore_cleanup_errors=True,
+        )
+        self._directory = os.open(self._temporary.name, os.O_RDONLY | os.O_DIRECTORY)
+        self._lock = os.open(Path(self._temporary.name) / "lock", os.O_CREAT | os.O_RDWR, 0o600)
 
     def join(self) -> int | None:
         """Take a number for this process, which is busy; None if there is none left."""
@@ -87,8 +92,10 @@ class WorkerTable:
         return int(self._last[task]) if 0 <= task < MOST_TASKS else NOBODY
 
     def socket_of(self, number: int) -> str:
-        """The path of the socket at which a worker takes part in exchanges."""
-        return str(self.directory / str(int(self._pids[number])))
+        """The path of the socket at which a worker takes part in exchanges. That of the directory itself may
+        be longer than the 108 bytes that a socket's may have.
+        """
+        return f"/proc/self/fd/{self._directory}/{int(self._pids[number])}"
 
 
 def _lives(pid: int) -> bool:
