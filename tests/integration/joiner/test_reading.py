@@ -142,7 +142,8 @@ def test_little_is_fetched_beyond_a_range(log: Log) -> None:
     finally:
         reader.close()
     assert len(read[A, 0]) == 12_000
-    assert max(fetched) < 24_000
+    # 17,000 to 26,000; all but some of the 60,000 if the client fetches as much as it does by itself.
+    assert max(fetched) < 36_000
 
 
 def test_a_range_may_end_with_offsets_that_have_no_record(log: Log, reader: RangeReader) -> None:
