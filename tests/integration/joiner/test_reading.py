@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -243,6 +245,27 @@ def test_while_kafka_is_away_nothing_ends(
     assert values(reader, Range(A, 0, 0, 5)) == {(A, 0): log.values[A, 0]}
     assert _soon(lambda: _batch(source, start), batch) == batch
     reader.close()
+
+
+def test_a_broker_that_does_not_answer_in_time_says_nothing_about_offsets(
+    log: Log, empty: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client then gives offsets below 0 and no error: the joiner would read everything again."""
+    log.create(A, 1)
+    log.write(A, 0, 5)
+    asked = LatestOffsets(log.config, JOINER_PATTERN)
+    start = {A: {"0": 3}}
+    assert asked.latest(start) == ({A: {"0": 5}}, start)
+    # It asks for offsets only, not for topics before.
+    monkeypatch.setattr("tamis_joiner.reading.latest.TOPICS_SECONDS", 600.0)
+    monkeypatch.setattr("tamis_joiner.reading.latest.REQUEST_SECONDS", 1.0)
+    os.kill(empty.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(UnavailableError):
+            asked.latest(start)
+    finally:
+        os.kill(empty.pid, signal.SIGCONT)
+    assert _soon(lambda: asked.latest(start), ({A: {"0": 5}}, start)) == ({A: {"0": 5}}, start)
 
 
 def test_a_leader_that_knows_less_for_a_while_is_waited_for(

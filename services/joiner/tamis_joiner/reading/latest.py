@@ -11,6 +11,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from tamis.messaging.connection import Connection
+from tamis.messaging.listed_offsets import listed_offset
 from tamis_joiner.reading.offsets import Offsets
 
 # A joiner that is stopped while Kafka is away waits for so long.
@@ -92,8 +93,10 @@ class LatestOffsets:
         failed: KafkaException | None = None
         for at, answer in answers.items():
             try:
-                found[at.topic, at.partition] = answer.result().offset
-            except KafkaException as error:  # its leader changes, or the topic was just deleted
+                found[at.topic, at.partition] = listed_offset(answer)
+            except (
+                KafkaException
+            ) as error:  # no broker answers, its leader changes, or the topic was just deleted
                 failed = error
         if failed is not None:
             self._looked = float("-inf")

@@ -15,6 +15,7 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from tamis.messaging.listed_offsets import listed_offset
 from tamis.telemetry.logs import get_logger
 
 _log = get_logger("edge.kafka")
@@ -52,7 +53,7 @@ class PartitionEnds:
         for partition, answer in [(p, a) for p, a in self._asked.items() if a.done()]:
             del self._asked[partition]
             try:
-                ends[partition] = answer.result().offset
+                ends[partition] = listed_offset(answer)
             except KafkaException as error:
                 _log.debug("a partition's end is not known", topic=self._topic, error=str(error))
         return ends

@@ -1,0 +1,49 @@
+"""The ends of partitions, as an edge asks a real broker for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from tests.integration.edges import wait_for
+
+from tamis.local.broker import EmbeddedKafka
+from tamis.settings import KafkaSettings
+from tamis_edge.sources.kafka import partition_ends
+from tamis_edge.sources.kafka.partition_ends import PartitionEnds
+
+
+def test_a_broker_that_does_not_answer_in_time_says_nothing_about_ends(
+    empty: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client then gives offsets below 0 and no error. An edge would take all that waits in Kafka for
+    read, and let the time of the stream pass it.
+    """
+    config = KafkaSettings(bootstrap=empty.bootstrap).client_config()
+    admin = AdminClient(dict(config))
+    admin.create_topics([NewTopic("readings", 2, 1)])["readings"].result(30)
+    monkeypatch.setattr(partition_ends, "SECONDS", 1.0)
+    ends = PartitionEnds(config, "readings")
+    known: dict[int, int] = {}
+
+    def answered() -> bool:
+        known.update(ends.answers())
+        return not ends._asked
+
+    def ask() -> dict[int, int]:
+        known.clear()
+        ends.ask([0, 1])
+        wait_for("the answers", answered)
+        return known
+
+    wait_for("the ends", lambda: ask() == {0: 0, 1: 0})
+    os.kill(empty.pid, signal.SIGSTOP)
+    try:
+        assert ask() == {}
+    finally:
+        os.kill(empty.pid, signal.SIGCONT)
+    wait_for("the ends again", lambda: ask() == {0: 0, 1: 0})
+    ends.close()
