@@ -1,9 +1,9 @@
 """Connections of Python workers to the state, kept open until Spark has closed its end.
 
-Spark 4.2.0 never closes its end of the connection over which a task reads the state, if the task says that it is
-done with the state or closes its own end: each task of each batch would leave a socket and a port of the
-driver's or executor's JVM behind (SPARK-58932, mended in 4.2.1). But at the end of a task Spark interrupts the
-thread that serves the connection. If that thread still waits for a request, Java closes the socket.
+Spark 4.2.0 never closes its end of the connection over which a task reads the state, if the task says that
+it is done with the state or closes its own end: each task of each batch would leave a socket and a port of
+the JVM behind (SPARK-58932, mended in 4.2.1). But at the end of a task Spark interrupts the thread that
+serves the connection. If that thread still waits for a request, Java closes the socket.
 """
 
 from __future__ import annotations
