@@ -304,6 +304,24 @@ def test_alarms_equal_duckdbs_and_state_falls(bench: Bench) -> None:
     bench.until(lambda: shown('tamis_dead_letters_total{reason="foreign",service="joiner"} 1.0'))
 
 
+def test_tasks_leave_no_connections_behind(bench: Bench) -> None:
+    """To a task's state: of Spark 4.2.0's, Java's process kept one for each task until it ended."""
+    processes = psutil.Process(bench.joiner.pid).children(recursive=True)
+    (jvm,) = [process for process in processes if process.name() == "java"]
+    before = jvm.num_fds()
+    for _ in range(20):
+        bench.clock += SECOND
+        bench.progress(["air", "soil"], 1)
+
+        def is_read() -> bool:
+            reached = [s.frontier for f in bench.frontiers.values() for s in f.topics.values()]
+            return all(frontier == bench.clock for frontier in reached)
+
+        bench.until(is_read)
+    left = [one for one in jvm.net_connections() if one.status == psutil.CONN_CLOSE_WAIT]
+    assert len(left) < 10 and jvm.num_fds() < before + 20
+
+
 def test_new_topic_and_plan_while_running(bench: Bench) -> None:
     create(bench.bootstrap, topic_of("wind"))
     # Tuples of a version that the joiner does not know yet wait for its plan.

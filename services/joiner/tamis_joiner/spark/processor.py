@@ -13,6 +13,7 @@ from tamis.query.file_access import FileAccess
 from tamis_joiner.reading.offsets import decode
 from tamis_joiner.spark.processes.connection_exchange import EXCHANGE
 from tamis_joiner.spark.processes.frozen_objects import FROZEN
+from tamis_joiner.spark.processes.state_connections import STATE_CONNECTIONS
 
 # These must never change: Spark refuses new fields, and empties renamed variables without a warning.
 STATE = "state"
@@ -54,6 +55,7 @@ class GroupProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state; Spark calls this once for each task."""
+        STATE_CONNECTIONS.keep(handle)
         self._state = SparkState(handle.getMapState(STATE, STATE_KEY, STATE_VALUE))
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
