@@ -24,20 +24,25 @@ SAMPLES = 20
 LIFETIME = 60
 # Samples before these are not judged: allocators and JVMs take their time to settle.
 SETTLED = SAMPLES // 4
-# The growth from there to the end, by the slope, may be this share of the size, and so many megabytes more.
-SHARE, MEGABYTES = 0.1, 30.0
+# The growth from there to the end, by the slope, may be this share of the size, and so many megabytes or
+# descriptors more.
+SHARE, MORE = 0.1, 30.0
 
 Sizes = Mapping[str, float]
 
 
 def held(fed: FedFleet) -> Sizes:
-    """Megabytes: resident memory of each service, its JVM apart, with its children, and the files of each."""
+    """Megabytes: resident memory of each service, its JVM apart, with its children, and the files of each.
+    Also the number of open descriptors.
+    """
     found: dict[str, float] = {}
     for name, process in fed.fleet.processes.items():
         whole = psutil.Process(process.pid)
         for one in (whole, *whole.children(recursive=True)):
             part = f"{name} JVM" if one.name() == "java" else name
             found[part] = found.get(part, 0.0) + one.memory_info().rss / 2**20
+            opened = f"{part} descriptors"
+            found[opened] = found.get(opened, 0.0) + one.num_fds()
         files = (fed.fleet.spec.directory / name).rglob("*")
         found[f"{name} files"] = sum(_size(path) for path in files) / 2**20
     return found
@@ -66,7 +71,7 @@ def growing(samples: Sequence[Sizes]) -> dict[str, tuple[float, float]]:
     found = {}
     for name in samples[0]:
         sizes = [sample[name] for sample in samples[SETTLED:]]
-        if grown(sizes) > SHARE * median(sizes) + MEGABYTES:
+        if grown(sizes) > SHARE * median(sizes) + MORE:
             found[name] = (median(sizes), grown(sizes))
     return found
 
@@ -103,9 +108,7 @@ def test_nothing_grows_and_nothing_is_missed(tmp_path: Path) -> None:
             samples.append(held(fed))
             shown = ", ".join(f"{name} {size:.0f}" for name, size in samples[-1].items())
             took = time.monotonic() - began
-            print(
-                f"{took:5.0f} s, {feeder.second} s of event time ({feeder.second / took:.0f}x), MB: {shown}"
-            )
+            print(f"{took:5.0f} s, {feeder.second} s of event time ({feeder.second / took:.0f}x): {shown}")
         end = feeder.second
         feeder.close(end + 4_000)
         until(lambda: fed.passed(end + 3_900), 600)
@@ -120,5 +123,5 @@ def test_nothing_grows_and_nothing_is_missed(tmp_path: Path) -> None:
         assert verdict.extra == 0
     for name in samples[0]:
         sizes = [sample[name] for sample in samples[SETTLED:]]
-        print(f"{name}: {median(sizes):.0f} MB, {grown(sizes):+.1f} MB from sample {SETTLED} on")
+        print(f"{name}: {median(sizes):.0f}, {grown(sizes):+.1f} from sample {SETTLED} on")
     assert not growing(samples)

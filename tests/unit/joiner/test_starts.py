@@ -118,6 +118,36 @@ def test_other_ends_are_told(errors: list[str]) -> None:
     assert str(raised.value) == f"{why}; start the joiner again: its checkpoint has no batch yet"
 
 
+class Hanging:
+    """A query whose batch never ends, while `busy`."""
+
+    isActive = True
+    busy = True
+
+    @property
+    def status(self) -> dict[str, bool]:
+        return {"isTriggerActive": True, "isDataAvailable": self.busy}
+
+    @property
+    def _jsq(self) -> Hanging:
+        return self
+
+    def recentProgress(self) -> list[Any]:
+        return []
+
+
+def test_a_batch_that_does_not_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_runner, "LONG_BATCH_SECONDS", 0.0)
+    health, query = Health(), Hanging()
+    location, cluster = Location.of(Path("/nonexistent")), Cluster("127.0.0.1:9092")
+    looking = QueryRunner(location, cluster, Metrics("joiner"), health, threading.Event(), recreated=list)
+    looking._look(cast(Any, query))
+    assert "batch: a batch has not ended for " in health.readiness()[1]
+    query.busy = False  # without readings no batch runs
+    looking._look(cast(Any, query))
+    assert "batch" not in health.readiness()[1]
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system without any room")
 def test_a_full_disk_is_named() -> None:
     stopping = threading.Event()

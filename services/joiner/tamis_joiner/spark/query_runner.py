@@ -28,6 +28,8 @@ log = get_logger("joiner")
 # A batch takes about a second: one that is running when the joiner is stopped may end.
 LAST_BATCH_SECONDS = 8.0
 LOOK_SECONDS = 0.2
+# A batch that runs for longer is told: Kafka is waited for at most two minutes in a batch.
+LONG_BATCH_SECONDS = 300.0
 # Spark gives a Python worker ten seconds to start, and has no setting for it. On a busy machine that may be
 # too little. The query is begun again as often as needed, since query and state are sound.
 SLOW_WORKER = "Python worker failed to connect back"
@@ -68,6 +70,7 @@ class QueryRunner:
         self._recreated, self._planned = recreated, planned
         self._is_planned = False
         self._last_batch = -1
+        self._ended_at = 0.0  # monotonic: since when a batch may run
         self.read_from: Offsets = {}  # the offsets from which the last batch read
 
     def run(self, start: Callable[[], StreamingQuery]) -> None:
@@ -110,6 +113,7 @@ class QueryRunner:
         """Follow the query until the joiner is stopped or a topic was created again, and stop the query."""
         self._health.not_ready("Spark is up, and the first batch is running")
         self._is_planned = False
+        self._ended_at = time.monotonic()
         while not self._stopping.wait(LOOK_SECONDS) and not self._recreated():
             self._look(query)
         batch, deadline = self._last_batch, time.monotonic() + LAST_BATCH_SECONDS
@@ -129,8 +133,9 @@ class QueryRunner:
         self._health.beat()
         if self._location.path is not None:
             self._health.check("disk", disk_trouble(self._location.path))
+        self._health.check("batch", self._long_batch(query))
         for report in _reports(query, self._last_batch):
-            self._last_batch = report["batchId"]
+            self._last_batch, self._ended_at = report["batchId"], time.monotonic()
             self._metrics.observe(
                 "tamis_joiner_batch_seconds", report["durationMs"]["triggerExecution"] / 1000
             )
@@ -141,6 +146,17 @@ class QueryRunner:
             if not self._is_planned:
                 self._is_planned = True
                 self._planned()
+
+    def _long_batch(self, query: StreamingQuery) -> str | None:
+        """The problem of a batch that has run for long; None if there is none."""
+        seconds = time.monotonic() - self._ended_at
+        if seconds < LONG_BATCH_SECONDS:
+            return None
+        status = query.status
+        if not (status["isTriggerActive"] and status["isDataAvailable"]):
+            self._ended_at = time.monotonic()
+            return None
+        return f"a batch has not ended for {seconds:.0f} s; restart the joiner if the log shows no reason"
 
     def _failure(self, what: str, causes: list[str]) -> TamisError:
         """The error with which the joiner ends: the damage of the checkpoint if there is any, else the
