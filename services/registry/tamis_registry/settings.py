@@ -22,7 +22,7 @@ class RegistrySettings(ServiceSettings):
 
     partitions: int | None = Field(default=None, ge=1, le=10_000)
     """Partitions of every joined topic, 4 by default. It counts at the first start of the fleet; a different
-    number is refused later.
+    number is refused later. `tamis up` always takes 4.
     """
     registry_host: str = "127.0.0.1"
     """The address on which the registry listens; also `--host`."""

@@ -148,6 +148,14 @@ def test_a_batch_that_does_not_end_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     assert "batch" not in health.readiness()[1]
 
 
+def test_a_killed_worker_is_named() -> None:
+    crashed = "Python worker exited unexpectedly (crashed). Consider setting faulthandler.enabled"
+    with pytest.raises(
+        UnavailableError, match=r"a Python worker was killed; if the system's log says .* memory"
+    ):
+        served(crashed)
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system without any room")
 def test_a_full_disk_is_named() -> None:
     stopping = threading.Event()

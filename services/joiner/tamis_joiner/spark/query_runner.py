@@ -33,6 +33,8 @@ LONG_BATCH_SECONDS = 300.0
 # Spark gives a Python worker ten seconds to start, and has no setting for it. On a busy machine that may be
 # too little. The query is begun again as often as needed, since query and state are sound.
 SLOW_WORKER = "Python worker failed to connect back"
+# Spark's message of a worker whose process is gone advises settings that find errors of Python.
+GONE_WORKER = "Python worker exited unexpectedly"
 PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 # An error in a Python worker comes back as the last line of its trace.
@@ -171,6 +173,12 @@ class QueryRunner:
         reason = ", caused by ".join(causes) or "without a reason"
         if SLOW_WORKER in reason:
             return UnavailableError(f"{what}: {reason}", hint="give the joiner more CPU")
+        if GONE_WORKER in reason:
+            return UnavailableError(
+                f"{what}: the process of a Python worker was killed",
+                hint="if the system's log says that memory was short, give the joiner more; start it again: "
+                "it continues where it ended",
+            )
         if self._location.path is None:
             return UnavailableError(f"{what}: {reason}", hint=_REMOTE_HINT)
         checkpoint = Checkpoint(self._location.path / "query")
