@@ -52,6 +52,7 @@ def test_a_full_disk_and_then_kafka_back(bench: Bench, tmp_path: Path) -> None:
         reader = bench.reader(TOPIC)
 
         def all_there() -> bool:
+            edge.process.is_ready()  # an edge that has ended says how
             return {m.tuple["ts"] - T0 for m in reader.of("tuple")} == set(range(accepted))
 
         wait_for("all that was accepted is in Kafka", all_there)
