@@ -1,4 +1,4 @@
-"""Answers to questions for the beginnings and ends of partitions (`AdminClient.list_offsets`)."""
+"""Answers to requests for the beginnings and ends of partitions (`AdminClient.list_offsets`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def listed_offset(answer: Future[Any]) -> int:
     """The offset of a partition, 0 or more. Blocks until the answer has come.
 
     Raises KafkaException if the offset isn't known now. If no broker answers in time, librdkafka gives the
-    offset -1001 and no error: taken for an end, it would let a reader begin anew.
+    offset -1001 and no error. A reader that took it for an end would start again at the beginning.
     """
     offset = int(answer.result().offset)
     if offset < 0:

@@ -19,8 +19,8 @@ from tamis_edge.sources.kafka.partition_ends import PartitionEnds
 def test_a_broker_that_does_not_answer_in_time_says_nothing_about_ends(
     empty: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client then gives offsets below 0 and no error. An edge would take all that waits in Kafka for
-    read, and let the time of the stream pass it.
+    """The client then gives offsets below 0 and no error. An edge would count what waits in Kafka as read,
+    and advance the time of the stream past it.
     """
     config = KafkaSettings(bootstrap=empty.bootstrap).client_config()
     admin = AdminClient(dict(config))

@@ -305,7 +305,7 @@ def test_alarms_equal_duckdbs_and_state_falls(bench: Bench) -> None:
 
 
 def test_tasks_leave_no_connections_behind(bench: Bench) -> None:
-    """To a task's state: of Spark 4.2.0's, Java's process kept one for each task until it ended."""
+    """Spark 4.2.0 keeps the socket over which a task has read its state."""
     processes = psutil.Process(bench.joiner.pid).children(recursive=True)
     (jvm,) = [process for process in processes if process.name() == "java"]
     before = jvm.num_fds()

@@ -94,9 +94,8 @@ class LatestOffsets:
         for at, answer in answers.items():
             try:
                 found[at.topic, at.partition] = listed_offset(answer)
-            except (
-                KafkaException
-            ) as error:  # no broker answers, its leader changes, or the topic was just deleted
+            except KafkaException as error:
+                # No broker answers, the leader changes, or the topic was just deleted.
                 failed = error
         if failed is not None:
             self._looked = float("-inf")

@@ -25,7 +25,9 @@ class StateConnections:
         self._kept: deque[Any] = deque()
 
     def keep(self, handle: StatefulProcessorHandle) -> None:
-        """Keep the connection of a task open beyond its end, and don't tell Spark that it is done with it."""
+        """Keep the connection open after its task has ended, and don't tell Spark that the task needs its
+        state no more.
+        """
         client: Any = handle._statefulProcessorApiClient
         if client.handle_state == StatefulProcessorHandleState.PRE_INIT:
             return  # of the driver, which asks for the names of the state once for each query

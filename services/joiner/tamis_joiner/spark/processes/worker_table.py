@@ -92,8 +92,8 @@ class WorkerTable:
         return int(self._last[task]) if 0 <= task < MOST_TASKS else NOBODY
 
     def socket_of(self, number: int) -> str:
-        """The path of the socket at which a worker takes part in exchanges. That of the directory itself may
-        be longer than the 108 bytes that a socket's may have.
+        """The path of the socket at which a worker takes part in exchanges. It names the directory by its
+        descriptor, since the path of a socket may have 108 bytes at most, and Spark's directories have more.
         """
         return f"/proc/self/fd/{self._directory}/{int(self._pids[number])}"
 
