@@ -28,7 +28,7 @@ log = get_logger("joiner")
 # A batch takes about a second: one that is running when the joiner is stopped may end.
 LAST_BATCH_SECONDS = 8.0
 LOOK_SECONDS = 0.2
-# A batch that runs for longer is told: Kafka is waited for at most two minutes in a batch.
+# A batch that runs for longer is reported: a reader waits for Kafka for two minutes at most.
 LONG_BATCH_SECONDS = 300.0
 # Spark gives a Python worker ten seconds to start, and has no setting for it. On a busy machine that may be
 # too little. The query is begun again as often as needed, since query and state are sound.
@@ -72,7 +72,7 @@ class QueryRunner:
         self._recreated, self._planned = recreated, planned
         self._is_planned = False
         self._last_batch = -1
-        self._ended_at = 0.0  # monotonic: since when a batch may run
+        self._free_at = 0.0  # monotonic: when no batch ran, the last time
         self.read_from: Offsets = {}  # the offsets from which the last batch read
 
     def run(self, start: Callable[[], StreamingQuery]) -> None:
@@ -115,7 +115,7 @@ class QueryRunner:
         """Follow the query until the joiner is stopped or a topic was created again, and stop the query."""
         self._health.not_ready("Spark is up, and the first batch is running")
         self._is_planned = False
-        self._ended_at = time.monotonic()
+        self._free_at = time.monotonic()
         while not self._stopping.wait(LOOK_SECONDS) and not self._recreated():
             self._look(query)
         batch, deadline = self._last_batch, time.monotonic() + LAST_BATCH_SECONDS
@@ -137,7 +137,7 @@ class QueryRunner:
             self._health.check("disk", disk_trouble(self._location.path))
         self._health.check("batch", self._long_batch(query))
         for report in _reports(query, self._last_batch):
-            self._last_batch, self._ended_at = report["batchId"], time.monotonic()
+            self._last_batch, self._free_at = report["batchId"], time.monotonic()
             self._metrics.observe(
                 "tamis_joiner_batch_seconds", report["durationMs"]["triggerExecution"] / 1000
             )
@@ -151,12 +151,12 @@ class QueryRunner:
 
     def _long_batch(self, query: StreamingQuery) -> str | None:
         """The problem of a batch that has run for long; None if there is none."""
-        seconds = time.monotonic() - self._ended_at
-        if seconds < LONG_BATCH_SECONDS:
-            return None
-        status = query.status
+        now, status = time.monotonic(), query.status
         if not (status["isTriggerActive"] and status["isDataAvailable"]):
-            self._ended_at = time.monotonic()
+            self._free_at = now
+            return None
+        seconds = now - self._free_at
+        if seconds < LONG_BATCH_SECONDS:
             return None
         return f"a batch has not ended for {seconds:.0f} s; restart the joiner if the log shows no reason"
 
