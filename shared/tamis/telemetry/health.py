@@ -6,6 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 
+from tamis.telemetry.innermost_calls import innermost_calls
+from tamis.telemetry.logs import get_logger
+
+_log = get_logger("health")
+
 
 class Health:
     """State that the main loop sets, and that `/healthz` and `/readyz` show."""
@@ -15,6 +20,8 @@ class Health:
         self._clock = clock
         self._stale_after = stale_after
         self._beat = clock()
+        self._thread: int | None = None  # of the main loop
+        self._stands = False  # the log says that the loop doesn't come round
         self._not_ready = "starting"
         self._failing: dict[str, str] = {}
         self._failed: str | None = None
@@ -25,6 +32,10 @@ class Health:
         """Note that the main loop has run once more."""
         with self._lock:
             self._beat = self._clock()
+            self._thread = threading.get_ident()
+            stood, self._stands = self._stands, False
+        if stood:
+            _log.info("the main loop runs again")
 
     def loop_runs(self, within: float) -> bool:
         """True if the main loop has run in the last `within` seconds."""
@@ -63,12 +74,22 @@ class Health:
             self._failed = self._not_ready = reason
 
     def liveness(self) -> tuple[bool, str]:
-        """True if the main loop has run lately and nothing has failed permanently, with a text."""
+        """True if the main loop has run lately and nothing has failed permanently, with a text. If the loop
+        has not, the text and the log say where it is: what asks may end the process next.
+        """
         with self._lock:
             if self._failed is not None:
                 return False, self._failed
-            age = self._clock() - self._beat
-        return age <= self._stale_after, f"last turn of the loop {age:.1f} s ago"
+            age, thread = self._clock() - self._beat, self._thread
+            stands = age > self._stale_after
+            is_new, self._stands = stands and not self._stands, stands
+        text = f"last turn of the loop {age:.1f} s ago"
+        if not stands:
+            return True, text
+        step = innermost_calls(thread)
+        if is_new:
+            _log.error("the main loop stands still", seconds=round(age, 1), step=step)
+        return False, f"{text}; it is in {step}" if step else text
 
     def readiness(self) -> tuple[bool, str]:
         """True if the service is ready, with a text: a line for each check that fails, or else the operator's

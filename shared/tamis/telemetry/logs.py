@@ -5,6 +5,7 @@ Secrets of settings are never logged.
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import sys
 import threading
@@ -24,7 +25,11 @@ def configure_logs(
     level: Literal["debug", "info", "warning", "error"] = "info",
     form: Literal["text", "json"] = "text",
 ) -> None:
-    """Set up structlog and the loggers of the standard library, once at the start of a process."""
+    """Set up structlog and the loggers of the standard library, once at the start of a process.
+
+    A process that a signal such as SIGSEGV or SIGBUS ends also writes the calls of its threads, as text.
+    """
+    faulthandler.enable(2)  # the descriptor: the file may be replaced
 
     def name_service(
         _: structlog.typing.WrappedLogger, __: str, event: structlog.typing.EventDict

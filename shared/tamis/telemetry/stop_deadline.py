@@ -8,17 +8,14 @@ its files.
 from __future__ import annotations
 
 import os
-import sys
 import threading
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 
+from tamis.telemetry.innermost_calls import innermost_calls
 from tamis.telemetry.logs import get_logger
 
 # A stop without Kafka mostly takes half a second. Docker kills after ten seconds.
 STOP_SECONDS = 8.0
-_CALLS = 5  # that the log names, the innermost first
 
 _log = get_logger("stop")
 
@@ -31,12 +28,6 @@ def end_after(seconds: float = STOP_SECONDS, leave: Callable[[int], object] = os
 
 
 def _leave(seconds: float, leave: Callable[[int], object]) -> None:
-    _log.warning("stopped in the middle of a step that takes too long", seconds=seconds, step=_step())
+    step = innermost_calls(threading.main_thread().ident)
+    _log.warning("stopped in the middle of a step that takes too long", seconds=seconds, step=step)
     leave(0)
-
-
-def _step() -> str:
-    """The innermost calls of the main thread now."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    calls = traceback.extract_stack(frame)[-_CALLS:] if frame is not None else []
-    return " in ".join(f"{call.name} ({Path(call.filename).name}:{call.lineno})" for call in reversed(calls))

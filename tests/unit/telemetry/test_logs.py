@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -102,3 +103,11 @@ def test_what_a_child_says_is_told_to_its_end() -> None:
     assert [one["event"] for one in told] == [str(number) for number in range(1000)]
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(stderr)
+
+
+def test_a_fatal_signal_says_where() -> None:
+    program = "import os, signal; from tamis.telemetry import configure_logs; configure_logs('edge')\n"
+    program += "def write(): os.kill(os.getpid(), signal.SIGBUS)\nwrite()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGBUS
+    assert "Fatal Python error: Bus error" in done.stderr and "in write" in done.stderr

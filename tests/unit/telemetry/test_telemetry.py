@@ -10,6 +10,7 @@ import threading
 import httpx
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from tamis.errors import UnavailableError
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
@@ -146,6 +147,36 @@ def test_a_dead_thread_is_told_and_the_service_no_longer_alive() -> None:
     health.beat()
     assert health.liveness() == (False, "the writer died")
     assert not health.readiness()[0]
+
+
+def test_a_loop_that_stands_still_says_where_it_is_once() -> None:
+    now = [0.0]
+    health = Health(stale_after=5, clock=lambda: now[0])
+    entered, left = threading.Event(), threading.Event()
+
+    def loop() -> None:
+        health.beat()
+        _a_step_that_waits(entered, left)
+        health.beat()
+
+    thread = threading.Thread(target=loop)
+    with capture_logs() as logs:
+        thread.start()
+        assert entered.wait(30) and health.liveness()[0]
+        now[0] = 6.0
+        for _ in range(2):
+            alive, text = health.liveness()
+            assert not alive and "_a_step_that_waits (test_telemetry.py:" in text
+        left.set()
+        thread.join()
+        assert health.liveness() == (True, "last turn of the loop 0.0 s ago")
+    assert [entry["event"] for entry in logs] == ["the main loop stands still", "the main loop runs again"]
+    assert "_a_step_that_waits (test_telemetry.py:" in logs[0]["step"]
+
+
+def _a_step_that_waits(entered: threading.Event, left: threading.Event) -> None:
+    entered.set()
+    assert left.wait(30)
 
 
 def test_readiness_names_the_checks_that_fail() -> None:
