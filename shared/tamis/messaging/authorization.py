@@ -21,7 +21,7 @@ from tamis.messaging.topics import PLANS, SPECS
 from tamis.settings import KafkaSettings
 
 REQUEST_SECONDS = 4.0
-GROUPS_SECONDS = 30.0  # between two looks at groups whose rights were all there
+GROUPS_SECONDS = 30.0  # until the next look at groups whose rights were all there
 
 _OPERATIONS = {
     "Read": AclOperation.READ,
@@ -85,40 +85,46 @@ class RightsCheck:
     def _of_groups(self) -> Iterator[str]:
         """The rights on groups that are lacking.
 
-        If the broker goes away during this request, librdkafka may end the process (its issue 4605). So once
-        all rights were there, a consumer of each group looks now and then if it is refused.
+        If the broker goes away during a request that describes groups, librdkafka may end the process (its
+        issue 4605), most of all while the coordinator of the group is still starting. So a consumer of each
+        group looks if it is refused. Only for rights that it doesn't need, a group is described, once its
+        coordinator has answered the consumer, and no more once all rights were there.
         """
         wanted = [right for right in self._rights if right.resource == "group"]
-        if not wanted or (self._groups_allowed and not self._refused(wanted)):
+        if not wanted or time.monotonic() < self._groups_due:
             return
-        answers = self._client.describe_consumer_groups(
-            list({right.name for right in wanted}),
-            include_authorized_operations=True,
-            request_timeout=REQUEST_SECONDS,
-        )
-        lacking = [right for right in wanted if _lacks(_allowed(answers, right.name), right)]
-        self._groups_allowed = not lacking
-        self._groups_due = time.monotonic() + GROUPS_SECONDS
+        refused = {name: _is_refused(self._config, name) for name in {right.name for right in wanted}}
+        lacking = [right for right in wanted if refused[right.name]]
+        unseen = [r for r in wanted if refused[r.name] is False and r.operation != "Describe"]
+        if unseen and not self._groups_allowed:
+            answers = self._client.describe_consumer_groups(
+                list({right.name for right in unseen}),
+                include_authorized_operations=True,
+                request_timeout=REQUEST_SECONDS,
+            )
+            lacking += [right for right in unseen if _lacks(_allowed(answers, right.name), right)]
+        self._groups_allowed = not lacking and None not in refused.values()
+        if self._groups_allowed:
+            self._groups_due = time.monotonic() + GROUPS_SECONDS
         yield from (f"{right.operation} on group {right.name}" for right in lacking)
 
-    def _refused(self, wanted: Iterable[Right]) -> bool:
-        """True if a consumer of one of these groups is refused. It doesn't look before it is due."""
-        if time.monotonic() < self._groups_due:
-            return False
-        self._groups_due = time.monotonic() + GROUPS_SECONDS
-        return any(_is_refused(self._config, name) for name in {right.name for right in wanted})
 
-
-def _is_refused(config: Mapping[str, Any], group: str) -> bool:
-    """True if the broker refuses a consumer of a group; a right to describe it is enough for the consumer."""
+def _is_refused(config: Mapping[str, Any], group: str) -> bool | None:
+    """True if the broker refuses a consumer of a group; a right to describe it is enough for the consumer.
+    None if the group's coordinator doesn't answer.
+    """
     consumer = Consumer({**config, "group.id": group, "enable.auto.commit": False})
+    answered = False
     try:
-        with suppress(KafkaException):  # it also says so if the broker is away, and if it refuses
+        with suppress(KafkaException):  # it also says so if the coordinator is away, and if it refuses
             consumer.committed([TopicPartition(PLANS, 0)], timeout=REQUEST_SECONDS)
+            answered = True
         errors = [message.error() for message in consumer.consume(100, 0)]
     finally:
         consumer.close()
-    return any(error is not None and error.code() in NOT_AUTHORIZED for error in errors)
+    if any(error is not None and error.code() in NOT_AUTHORIZED for error in errors):
+        return True
+    return False if answered else None
 
 
 def _matching(right: Right, known: set[str]) -> Iterator[str]:

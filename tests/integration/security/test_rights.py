@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tamis.errors import UnavailableError
 from tamis.local.fleet_logins import grant, revoke
 from tamis.messaging import authorization
 from tamis.messaging.authorization import RightsCheck, missing_rights
-from tamis.messaging.rights import RIGHTS, Right
+from tamis.messaging.rights import READERS, RIGHTS, Right
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topic_wait import wait_for_topics
 from tamis.messaging.topics import ALARMS, PLANS
@@ -245,33 +246,55 @@ def test_an_edge_loses_nothing_while_it_may_not_write(secure: SecureKafka, tmp_p
         assert firsts == sorted(firsts), "in order; after an error records may come twice"
 
 
-def test_rights_on_groups_that_are_there_are_not_asked_for_again(
+class Counting(AdminClient):
+    """It counts the requests that describe groups. If the broker goes away during such a request, librdkafka
+    may end the process (its issue 4605).
+    """
+
+    described = 0
+
+    def describe_consumer_groups(self, group_ids: list[str], **options: Any) -> Any:  # type: ignore[override]
+        self.described += 1
+        return super().describe_consumer_groups(group_ids, **options)
+
+
+@pytest.mark.parametrize("principal", ["edge", "registry", "joiner", "reader"])
+def test_a_group_that_is_only_described_is_not_asked_for_by_that_request(
+    secure: SecureKafka, principal: str
+) -> None:
+    kafka = settings(secure, principal)
+    client = Counting(kafka.client_config())
+    with without(secure, one(principal, "Describe", READERS)):
+        wait_for("the right is gone", lambda: missing_rights(kafka, principal))
+        assert f"no Describe on group {READERS}" in str(RightsCheck(client, kafka, principal).missing([]))
+    wait_for("the right", lambda: not RightsCheck(client, kafka, principal).missing([]))
+    assert client.described == 0
+
+
+def test_groups_are_described_until_all_rights_are_there(
     secure: SecureKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the broker goes away during such a request, librdkafka ends the process (its issue 4605)."""
-    asked: list[list[str]] = []
-
-    class Counting(AdminClient):
-        def describe_consumer_groups(self, group_ids: list[str], **options: Any) -> Any:  # type: ignore[override]
-            asked.append(group_ids)
-            return super().describe_consumer_groups(group_ids, **options)
-
     kafka = settings(secure, "alerts")
     client = Counting(kafka.client_config())
     check = RightsCheck(client, kafka, "alerts")
-    with without(secure, one("alerts", "Read", "tamis-alerts")):
+    right = one("alerts", "Read", "tamis-alerts")
+    describe = replace(right, operation="Describe")
+    with without(secure, right):
         wait_for("the right is gone", lambda: missing_rights(kafka, "alerts"))
-        for _ in range(2):
-            assert "no Read on group tamis-alerts" in str(check.missing([ALARMS]))
-    assert len(asked) == 2
+        assert "no Read on group tamis-alerts" in str(check.missing([ALARMS]))
+        assert client.described == 0, "a consumer of the group is refused"
+        grant(secure.broker, [describe])
+        wait_for("a consumer is not refused", lambda: check.missing([ALARMS]) and client.described)
+        assert "no Read on group tamis-alerts" in str(check.missing([ALARMS]))
+    revoke(secure.broker, [describe])
     wait_for("the rights", lambda: not check.missing([ALARMS]))
     monkeypatch.setattr(authorization, "GROUPS_SECONDS", 0.0)
     monkeypatch.setattr(check, "_groups_due", 0.0)
-    before = len(asked)
-    for _ in range(3):  # now a consumer looks
+    before = client.described
+    for _ in range(3):  # now only a consumer looks
         assert check.missing([ALARMS]) is None
-    assert len(asked) == before
-    with without(secure, one("alerts", "Read", "tamis-alerts")):
+    assert client.described == before
+    with without(secure, right):
         said = wait_for("it is noticed", lambda: check.missing([ALARMS]), 20)
         assert "no Read on group tamis-alerts" in str(said)
 
