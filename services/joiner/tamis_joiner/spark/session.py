@@ -88,8 +88,13 @@ LOCAL_FILES = {
 # Python. On a busy machine Spark started in 12 s instead of 34.
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
 # For a local master. Java takes the collector G1 on two processors or more, which grows the heap to its limit
-# rather than collect often. The serial one grows it only as far as live objects need, and gives memory back.
-_SERIAL = "-XX:+UseSerialGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+# rather than collect often. The serial one grows it only as far as live objects need, and gives memory back,
+# but not below the initial size: by default a 64th of the machine's memory, most of which dead objects fill.
+# The size for metadata is what Spark needs: below it, each step of its growth would cost a full collection.
+_SERIAL = (
+    "-XX:+UseSerialGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+    " -XX:InitialHeapSize=256m -XX:NewSize=128m -XX:MetaspaceSize=192m"
+)
 # Variables with options of every JVM, in which an operator may choose a collector.
 _OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
