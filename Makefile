@@ -77,7 +77,7 @@ pictures: $(READY) ## draw the pictures of the explanations in docs/images anew
 
 # Quick tests run again only after a change: `make test` right after `make check` does not repeat them.
 $(QUICK): $(READY) $(JARS) $(KERNELS) $(SOURCES)
-	$(BIN)/pytest -n 2 --doctest-modules shared services tests/unit
+	$(BIN)/pytest -n 2 --durations 10 --doctest-modules shared services tests/unit
 	touch $@
 
 BROKERS := tests/e2e tests/integration tests/faults
@@ -101,7 +101,7 @@ brokers: setup
 # some take half a minute. They are printed in one piece, and don't share the list of what failed.
 oracles: setup
 	@echo "Oracles and the model run beside the tests with a broker, and are shown when they have ended."
-	@output=$$(nice -n 19 $(BIN)/pytest -n 2 --maxschedchunk 1 -o timeout=1800 -o cache_dir=.pytest_cache/oracles \
+	@output=$$(nice -n 19 $(BIN)/pytest -n 2 --maxschedchunk 1 --durations 15 -o timeout=1800 -o cache_dir=.pytest_cache/oracles \
 	  tests/oracle tests/model 2>&1); status=$$?; echo "$$output"; exit $$status
 
 # Not a part of `make test`: it needs a Docker engine, or root on Debian to start one. Exit code 3 says that neither is there.

@@ -1,4 +1,5 @@
-"""CPU time of tests: of the whole run, and the files that take more of it than they may.
+"""CPU time of tests: of the whole run, and the files that take more of it than they may. With `--durations N`
+also the N files that take most.
 
 The duration of a test depends on how busy the machine is. CPU time hardly does, so that a file that has
 become slow is seen in any run. Processes that a test starts count as soon as they have ended.
@@ -70,5 +71,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print the sum, and what is over budget; a long search has no budget."""
     if _used:
         terminalreporter.write_line(f"{sum(_used.values()):.0f} s of CPU in tests")
+    if config.option.durations:
+        for file, seconds in sorted(_used.items(), key=lambda one: -one[1])[: config.option.durations]:
+            terminalreporter.write_line(f"{seconds:6.0f} s of CPU in {file}")
     for line in () if "not soundness" not in config.option.markexpr else over_budget(_used):
         terminalreporter.write_line(line, yellow=True)
