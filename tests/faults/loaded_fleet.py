@@ -46,6 +46,7 @@ class LoadedFleet:
         )
         self.fleet = Fleet(spec, lambda _: None)
         self.load = Load(seed, start)
+        self.crashed: list[str] = []  # services that ended by a signal that the test didn't send
 
     def start(self) -> None:
         """Start all processes, and apply the streams and alerts."""
@@ -76,6 +77,8 @@ class LoadedFleet:
         """Start the services that have ended by themselves, as systemd does; returns their names."""
         ended = []
         while (name := self.fleet.ended()) is not None:
+            if (code := self.fleet.processes[name].exit_code() or 0) < 0:
+                self.crashed.append(f"{name}: signal {-code}")
             self.fleet.processes[name].start()
             ended.append(name)
         return ended
@@ -113,10 +116,11 @@ class LoadedFleet:
         return compare((wanted or expected(self.load.posted)).alarms, self.records(ALARMS))
 
     def check(self) -> Outcome:
-        """Finish, and assert that no alarm and no closed episode is missed, extra or doubled, and that the
-        webhook got each closed episode, none of them with two identities.
+        """Finish, and assert that no alarm and no closed episode is missed, extra or doubled, that the
+        webhook got each closed episode, none of them with two identities, and that no service has crashed.
         """
         self.finish()
+        assert not self.crashed
         wanted = expected(self.load.posted)
         assert min(map(len, wanted.alarms.values())) > 20, "there must be something to miss"
         found = self.outcome(wanted)

@@ -1,4 +1,6 @@
-"""Fault 2: the broker is suspended for a minute, and then killed and started again three times."""
+"""Fault 2: the broker is suspended for a minute, and then killed and started again three times. Also it comes
+and goes while services start.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ import pytest
 from tests.faults.loaded_fleet import loaded_fleet
 
 SUSPENDED_SECONDS, AWAY_SECONDS = 60, 10
+TURNS = 24
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(2400)]
 
 
@@ -35,3 +38,22 @@ def test_broker_suspended_and_killed(tmp_path: Path) -> None:
             fed.wait("the joiner after SIGKILL", lambda: fed.passed(reached))
         assert fed.load.repeated == 0, "the edge accepts readings all the time"
         fed.said(f"broker suspended for {SUSPENDED_SECONDS} s, killed 3 times", fed.check())
+
+
+def test_broker_comes_and_goes_while_services_start(tmp_path: Path) -> None:
+    """A service that starts asks Kafka more than one that runs."""
+    with loaded_fleet(tmp_path, seed=15) as fed:
+        broker = fed.fleet.broker
+        fed.begin()
+        with fed.load.running(pause=0.3):
+            for turn in range(TURNS):
+                fed.kill(("edge", "alerts", "registry")[turn % 3])
+                time.sleep(turn % 4)
+                broker.stop()
+                time.sleep(2)
+                broker.start()
+                time.sleep(2)
+                fed.revive()
+            reached = fed.load.second
+            fed.wait("the joiner", lambda: fed.passed(reached))
+        fed.said(f"broker stopped {TURNS} times, each time beside a start of a service", fed.check())
