@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ log = get_logger("joiner")
 NAME = "tamis-joiner"
 # The JVM ends once its standard input is closed; after this time it is killed.
 JVM_SECONDS = 4.0
+# After an error of Spark, a JVM that was killed has ended within this time.
+_ENDING_SECONDS = 0.5
 
 # Decision 14 has the measurements behind these settings.
 _SETTINGS = {
@@ -223,7 +226,8 @@ def running_spark(
     `class_archive`: options of Java for an archive of classes, by default those of the set-up's archive. The
     JVM is killed if it takes longer than `jvm_seconds` to end.
 
-    Raises UnavailableError if Spark doesn't start.
+    Raises UnavailableError if Spark doesn't start, and instead of any other error if its JVM has ended by
+    itself.
     """
     log.info("starting Spark", master=settings.master)
     defined = [f"-D{name}={value}" for name, value in (java_properties or {}).items()]
@@ -242,10 +246,32 @@ def running_spark(
             what = str(getattr(error, "java_exception", error)).partition("\n")[0]
             hint = "look at the log before this line, and at TAMIS_JOINER_MASTER and TAMIS_JOINER_MEMORY"
             raise UnavailableError(f"Spark doesn't start: {what}", hint=hint) from error
+        gateway: Any = spark.sparkContext._gateway
         try:
             yield spark
+        except Exception as error:
+            # Without its JVM, Spark's errors are those of a connection. They don't name the cause.
+            if (ended := _ended(gateway.proc)) is None:
+                raise
+            raise ended from error
         finally:
             stop(spark, jvm_seconds)
+
+
+def _ended(jvm: subprocess.Popen[bytes]) -> UnavailableError | None:
+    """The error of a JVM that has ended by itself; None if it runs. A JVM that has just been killed has a
+    moment to end: its connections may be closed before.
+    """
+    try:
+        code = jvm.wait(_ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    hint = (
+        "if the system's log says that memory was short, give the joiner more; start it again: "
+        "it continues where it ended"
+    )
+    return UnavailableError(f"Spark's JVM {how}", hint=hint)
 
 
 def stop(spark: SparkSession, seconds: float = JVM_SECONDS) -> None:
@@ -254,7 +280,8 @@ def stop(spark: SparkSession, seconds: float = JVM_SECONDS) -> None:
     """
     gateway: Any = spark.sparkContext._gateway
     process = gateway.proc
-    spark.stop()
+    if process.poll() is None:
+        spark.stop()
     gateway.shutdown()
     # The JVM ends when its standard input is closed, and its Python workers end with it.
     process.stdin.close()
