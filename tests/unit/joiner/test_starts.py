@@ -166,6 +166,16 @@ def test_a_full_disk_is_named() -> None:
     assert f"No space left on device; {full}; start the joiner again" in str(raised.value)
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system without any room")
+def test_a_full_disk_of_temporary_files_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_runner, "_LARGE_FILE", 1)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/proc")
+    stopping = threading.Event()
+    query = Query(stopping, "No space left on device")
+    with pytest.raises(UnavailableError, match="; /proc has 0 bytes left; make room on the disk; start"):
+        runner(stopping, directory=tmp_path).run(cast(Any, lambda: query))
+
+
 class Running:
     """A query that runs until it is stopped, and has no reports."""
 

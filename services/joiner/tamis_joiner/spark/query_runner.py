@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -185,9 +186,17 @@ class QueryRunner:
         if damages := checkpoint.damage():
             return checkpoint.refusal(damages)
         hint = checkpoint.hint_without_damage()
-        if _NO_SPACE in reason and (full := disk_trouble(self._location.path, _LARGE_FILE)):
+        if _NO_SPACE in reason and (full := self._full_disk()):
             hint = f"{full}; {hint}"
         return UnavailableError(f"{what}: {reason}", hint=hint)
+
+    def _full_disk(self) -> str | None:
+        """The directory whose disk is full: that of the checkpoint, or one of Spark's temporary files."""
+        temporary = os.environ.get("SPARK_LOCAL_DIRS") or "/tmp"  # Spark's and Java's default, not TMPDIR
+        for path in (self._location.path, *map(Path, temporary.split(","))):
+            if path is not None and (full := disk_trouble(path, _LARGE_FILE)):
+                return full
+        return None
 
 
 def _reports(query: StreamingQuery, after: int) -> list[dict[str, Any]]:

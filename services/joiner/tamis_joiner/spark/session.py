@@ -244,7 +244,10 @@ def running_spark(
         except Exception as error:
             # The errors of Py4J and PySpark have no common class. Of a Java error only its message matters.
             what = str(getattr(error, "java_exception", error)).partition("\n")[0]
-            hint = "look at the log before this line, and at TAMIS_JOINER_MASTER and TAMIS_JOINER_MEMORY"
+            hint = (
+                "look at the log before this line, and at TAMIS_JOINER_MASTER, TAMIS_JOINER_MEMORY, "
+                "the disk of SPARK_LOCAL_DIRS (by default /tmp) and the limit of open files"
+            )
             raise UnavailableError(f"Spark doesn't start: {what}", hint=hint) from error
         gateway: Any = spark.sparkContext._gateway
         try:
