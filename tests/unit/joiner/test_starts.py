@@ -156,6 +156,12 @@ def test_a_killed_worker_is_named() -> None:
         served(crashed)
 
 
+def test_a_limit_of_open_files_is_named() -> None:
+    error = "state/0/4/163.changelog does not exist. Please clear the checkpoint: Too many open files"
+    with pytest.raises(UnavailableError, match=r": Too many open files; raise the limit \(ulimit"):
+        served(error)
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system without any room")
 def test_a_full_disk_is_named() -> None:
     stopping = threading.Event()

@@ -44,6 +44,7 @@ _DENIED = f"{NotAuthorizedError.__module__}.{NotAuthorizedError.__qualname__}: "
 
 # The system's message of a full disk (ENOSPC). Spark adds no path to it.
 _NO_SPACE = os.strerror(errno.ENOSPC)
+_NO_FILES = os.strerror(errno.EMFILE)
 # Bytes of the checkpoint's disk that can be left after a file was too large for it, and was deleted.
 _LARGE_FILE = 256 * 2**20
 
@@ -179,6 +180,13 @@ class QueryRunner:
                 f"{what}: the process of a Python worker was killed",
                 hint="if the system's log says that memory was short, give the joiner more; start it again: "
                 "it continues where it ended",
+            )
+        if _NO_FILES in reason:
+            # Spark says that a file of the checkpoint doesn't exist, and advises to clear the checkpoint.
+            return UnavailableError(
+                f"{what}: {_NO_FILES}",
+                hint="raise the limit (ulimit -n, LimitNOFILE), and start the joiner again: it continues "
+                "where it ended",
             )
         if self._location.path is None:
             return UnavailableError(f"{what}: {reason}", hint=_REMOTE_HINT)
