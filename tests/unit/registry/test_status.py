@@ -248,6 +248,11 @@ def test_an_edge_that_is_away_says_when_it_was_heard(running: Any) -> None:
     running.now += 16 * SECOND
     running.ack("surface", running.version, 100, "active")
     assert f"shard e1/air has said nothing since {heard}; " in status(running).why[0]
+    # The registry was started again, and knows only what the edge wrote before.
+    running.registry.seen.heard.clear()
+    running.registry.seen.floor = running.now
+    running.now += 16 * SECOND
+    assert f"shard e1/air has said nothing since {heard}; " in status(running).why[0]
 
 
 def test_degraded_when_no_source_of_a_stream_is_left(running: Any) -> None:

@@ -215,8 +215,7 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
             case _:
                 return "gone", f"shard {shard.name} was delisted by plan {shard.gone}"
     if view.seen.away(shard.name, view.now):
-        said = view.now - view.seen.unheard(shard.name, view.now)
-        since = iso_text(said, "seconds")
+        since = iso_text(view.seen.last_heard(shard.name), "seconds")
         return "away", f"shard {shard.name} has said nothing since {since}{_advice(view, shard)}"
     assert shard.since is not None
     if not view.seen.obeys(shard.name, shard.since):
