@@ -176,11 +176,8 @@ class QueryRunner:
         if SLOW_WORKER in reason:
             return UnavailableError(f"{what}: {reason}", hint="give the joiner more CPU")
         if GONE_WORKER in reason:
-            return UnavailableError(
-                f"{what}: the process of a Python worker was killed",
-                hint="if the system's log says that memory was short, give the joiner more; start it again: "
-                "it continues where it ended",
-            )
+            gone = f"{what}: the process of a Python worker was killed"
+            return UnavailableError(gone, hint=failures.KILLED_HINT)
         if _NO_FILES in reason:
             # Spark says that a file of the checkpoint doesn't exist, and advises to clear the checkpoint.
             return UnavailableError(

@@ -25,6 +25,7 @@ from tamis.telemetry import get_logger
 from tamis_joiner.environment import unpacked
 from tamis_joiner.settings import JoinerSettings, bytes_of
 from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, is_local, read_properties
+from tamis_joiner.spark.failures import KILLED_HINT
 from tamis_joiner.spark.java_logs import CONFIGURATION, forwarded_logs
 from tamis_joiner.spark.processes.unzipped_home import unzipped_home
 
@@ -270,11 +271,7 @@ def _ended(jvm: subprocess.Popen[bytes]) -> UnavailableError | None:
     except subprocess.TimeoutExpired:
         return None
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    hint = (
-        "if the system's log says that memory was short, give the joiner more; start it again: "
-        "it continues where it ended"
-    )
-    return UnavailableError(f"Spark's JVM {how}", hint=hint)
+    return UnavailableError(f"Spark's JVM {how}", hint=KILLED_HINT)
 
 
 def stop(spark: SparkSession, seconds: float = JVM_SECONDS) -> None:
