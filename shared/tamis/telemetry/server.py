@@ -15,6 +15,7 @@ from starlette.routing import Route
 from tamis.errors import UnavailableError
 from tamis.telemetry.essential_threads import WorkerThread
 from tamis.telemetry.health import Health
+from tamis.telemetry.listener import Listener
 from tamis.telemetry.metrics import Metrics
 from tamis.web.connection_limits import Limits, limited
 from tamis.web.tls import Certificates
@@ -58,7 +59,7 @@ class HttpServer:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         # asyncio sets TCP_NODELAY only on sockets that name their protocol. Without it the body of an answer
         # is sent when the client has acknowledged its head, which takes 40 ms on Linux.
-        self._socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._socket = Listener(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((host, port))

@@ -15,7 +15,8 @@ from tests.unit.cli.answering import answering
 from tamis.cli import main
 from tamis.doctor import broker, machine, readings, registry
 from tamis.doctor.places import Places
-from tamis.doctor.table import CHECKS
+from tamis.doctor.table import CHECKS, findings
+from tamis.errors import UnavailableError
 from tamis.local.ports import free_ports
 from tamis.settings import KafkaSettings
 from tamis.web.registry_client import RegistryClient
@@ -53,6 +54,24 @@ def test_without_addresses_no_fleet_need_run() -> None:
         with closing(places(f"http://127.0.0.1:{closed.getsockname()[1]}")) as found:
             assert CHECKS["kafka"](found).state == "unchecked"
             assert CHECKS["registry"](found).state == "unchecked"
+
+
+def test_a_registry_that_hangs_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request takes 15 s to fail."""
+    asked: list[str] = []
+
+    def hangs(client: RegistryClient, method: str, path: str) -> None:
+        asked.append(path)
+        raise UnavailableError("the registry took the request and did not answer", where="here")
+
+    monkeypatch.setattr(RegistryClient, "request", hangs)
+    for name in CHECKS.keys() - {"registry", "plan", "sinks"}:
+        monkeypatch.delitem(CHECKS, name)
+    found = dict(findings(places("http://127.0.0.1:1")))
+    assert asked == ["/v1/alerts"]
+    said = "here: the registry took the request and did not answer"
+    assert [found[name].found for name in ("registry", "plan", "sinks")] == [said] * 3
+    assert found["sinks"].state == "unchecked"
 
 
 def test_a_taken_port_is_a_warning_unless_a_fleet_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,6 +156,12 @@ def test_a_killed_worker_is_named() -> None:
         served(crashed)
 
 
+def test_a_limit_of_open_files_is_named() -> None:
+    error = "state/0/4/163.changelog does not exist. Please clear the checkpoint: Too many open files"
+    with pytest.raises(UnavailableError, match=r": Too many open files; raise the limit \(ulimit"):
+        served(error)
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system without any room")
 def test_a_full_disk_is_named() -> None:
     stopping = threading.Event()
@@ -164,6 +170,16 @@ def test_a_full_disk_is_named() -> None:
         runner(stopping, directory=Path("/proc")).run(cast(Any, lambda: query))
     full = "/proc has 0 bytes left; make room on the disk"
     assert f"No space left on device; {full}; start the joiner again" in str(raised.value)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system without any room")
+def test_a_full_disk_of_temporary_files_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_runner, "_LARGE_FILE", 1)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/proc")
+    stopping = threading.Event()
+    query = Query(stopping, "No space left on device")
+    with pytest.raises(UnavailableError, match="; /proc has 0 bytes left; make room on the disk; start"):
+        runner(stopping, directory=tmp_path).run(cast(Any, lambda: query))
 
 
 class Running:

@@ -222,6 +222,39 @@ def test_a_shard_that_never_had_a_reading_beside_others_degrades_nothing(running
     assert status(running).state == "degraded" and "e2/air had nothing new" in status(running).why[0]
 
 
+def test_a_shard_that_was_never_listed_says_why(running: Any) -> None:
+    """An edge that takes every stream over HTTP, and of which nobody uses one of them; then it is stopped."""
+
+    def shown(stream: str) -> tuple[str, str]:
+        documents = edge_documents(running.registry.view(running.now))
+        [edge] = [one for one in documents if one["name"] == "e2"]
+        [shard] = [one for one in edge["shards"] if one["shard"] == f"e2/{stream}"]
+        return shard["state"], shard["why"]
+
+    running.ack("air", edge="e2", quiet=0, tuples={}, unused=True)
+    running.ack("other", edge="e2", quiet=0, tuples={}, unused=True)
+    running.tick()
+    assert "e2/air" not in running.plan.since
+    assert shown("air") == ("unused", "shard e2/air has never had a reading")
+    assert shown("other") == ("waiting", "shard e2/other waits: stream other is not defined")
+    running.now += 16 * SECOND
+    assert shown("air")[0] == "away" and "tamis drop shard e2/air" in shown("air")[1]
+
+
+def test_an_edge_that_is_away_says_when_it_was_heard(running: Any) -> None:
+    """The time was that of the last reading, which may be hours before the edge ended."""
+    running.ack("air", running.version, 100, "active", quiet=600 * SECOND)
+    heard = iso_text(running.now, "seconds")
+    running.now += 16 * SECOND
+    running.ack("surface", running.version, 100, "active")
+    assert f"shard e1/air has said nothing since {heard}; " in status(running).why[0]
+    # The registry was started again, and knows only what the edge wrote before.
+    running.registry.seen.heard.clear()
+    running.registry.seen.floor = running.now
+    running.now += 16 * SECOND
+    assert f"shard e1/air has said nothing since {heard}; " in status(running).why[0]
+
+
 def test_degraded_when_no_source_of_a_stream_is_left(running: Any) -> None:
     running.now += 16 * SECOND
     running.ack("air", running.version, 100, "active")

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -43,6 +44,7 @@ _DENIED = f"{NotAuthorizedError.__module__}.{NotAuthorizedError.__qualname__}: "
 
 # The system's message of a full disk (ENOSPC). Spark adds no path to it.
 _NO_SPACE = os.strerror(errno.ENOSPC)
+_NO_FILES = os.strerror(errno.EMFILE)
 # Bytes of the checkpoint's disk that can be left after a file was too large for it, and was deleted.
 _LARGE_FILE = 256 * 2**20
 
@@ -174,10 +176,14 @@ class QueryRunner:
         if SLOW_WORKER in reason:
             return UnavailableError(f"{what}: {reason}", hint="give the joiner more CPU")
         if GONE_WORKER in reason:
+            gone = f"{what}: the process of a Python worker was killed"
+            return UnavailableError(gone, hint=failures.KILLED_HINT)
+        if _NO_FILES in reason:
+            # Spark says that a file of the checkpoint doesn't exist, and advises to clear the checkpoint.
             return UnavailableError(
-                f"{what}: the process of a Python worker was killed",
-                hint="if the system's log says that memory was short, give the joiner more; start it again: "
-                "it continues where it ended",
+                f"{what}: {_NO_FILES}",
+                hint="raise the limit (ulimit -n, LimitNOFILE), and start the joiner again: it continues "
+                "where it ended",
             )
         if self._location.path is None:
             return UnavailableError(f"{what}: {reason}", hint=_REMOTE_HINT)
@@ -185,9 +191,17 @@ class QueryRunner:
         if damages := checkpoint.damage():
             return checkpoint.refusal(damages)
         hint = checkpoint.hint_without_damage()
-        if _NO_SPACE in reason and (full := disk_trouble(self._location.path, _LARGE_FILE)):
+        if _NO_SPACE in reason and (full := self._full_disk()):
             hint = f"{full}; {hint}"
         return UnavailableError(f"{what}: {reason}", hint=hint)
+
+    def _full_disk(self) -> str | None:
+        """The directory whose disk is full: that of the checkpoint, or one of Spark's temporary files."""
+        temporary = os.environ.get("SPARK_LOCAL_DIRS") or "/tmp"  # Spark's and Java's default, not TMPDIR
+        for path in (self._location.path, *map(Path, temporary.split(","))):
+            if path is not None and (full := disk_trouble(path, _LARGE_FILE)):
+                return full
+        return None
 
 
 def _reports(query: StreamingQuery, after: int) -> list[dict[str, Any]]:

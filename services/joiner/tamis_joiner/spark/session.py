@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from tamis.telemetry import get_logger
 from tamis_joiner.environment import unpacked
 from tamis_joiner.settings import JoinerSettings, bytes_of
 from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, is_local, read_properties
+from tamis_joiner.spark.failures import KILLED_HINT
 from tamis_joiner.spark.java_logs import CONFIGURATION, forwarded_logs
 from tamis_joiner.spark.processes.unzipped_home import unzipped_home
 
@@ -32,6 +34,8 @@ log = get_logger("joiner")
 NAME = "tamis-joiner"
 # The JVM ends once its standard input is closed; after this time it is killed.
 JVM_SECONDS = 4.0
+# After an error of Spark, a JVM that was killed has ended within this time.
+_ENDING_SECONDS = 0.5
 
 # Decision 14 has the measurements behind these settings.
 _SETTINGS = {
@@ -228,7 +232,8 @@ def running_spark(
     `class_archive`: options of Java for an archive of classes, by default those of the set-up's archive. The
     JVM is killed if it takes longer than `jvm_seconds` to end.
 
-    Raises UnavailableError if Spark doesn't start.
+    Raises UnavailableError if Spark doesn't start, and instead of any other error if its JVM has ended by
+    itself.
     """
     log.info("starting Spark", master=settings.master)
     defined = [f"-D{name}={value}" for name, value in (java_properties or {}).items()]
@@ -245,12 +250,33 @@ def running_spark(
         except Exception as error:
             # The errors of Py4J and PySpark have no common class. Of a Java error only its message matters.
             what = str(getattr(error, "java_exception", error)).partition("\n")[0]
-            hint = "look at the log before this line, and at TAMIS_JOINER_MASTER and TAMIS_JOINER_MEMORY"
+            hint = (
+                "look at the log before this line, and at TAMIS_JOINER_MASTER, TAMIS_JOINER_MEMORY, "
+                "the disk of SPARK_LOCAL_DIRS (by default /tmp) and the limit of open files"
+            )
             raise UnavailableError(f"Spark doesn't start: {what}", hint=hint) from error
+        gateway: Any = spark.sparkContext._gateway
         try:
             yield spark
+        except Exception as error:
+            # Without its JVM, Spark's errors are those of a connection. They don't name the cause.
+            if (ended := _ended(gateway.proc)) is None:
+                raise
+            raise ended from error
         finally:
             stop(spark, jvm_seconds)
+
+
+def _ended(jvm: subprocess.Popen[bytes]) -> UnavailableError | None:
+    """The error of a JVM that has ended by itself; None if it runs. A JVM that has just been killed has a
+    moment to end: its connections may be closed before.
+    """
+    try:
+        code = jvm.wait(_ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    return UnavailableError(f"Spark's JVM {how}", hint=KILLED_HINT)
 
 
 def stop(spark: SparkSession, seconds: float = JVM_SECONDS) -> None:
@@ -259,7 +285,8 @@ def stop(spark: SparkSession, seconds: float = JVM_SECONDS) -> None:
     """
     gateway: Any = spark.sparkContext._gateway
     process = gateway.proc
-    spark.stop()
+    if process.poll() is None:
+        spark.stop()
     gateway.shutdown()
     # The JVM ends when its standard input is closed, and its Python workers end with it.
     process.stdin.close()

@@ -191,8 +191,13 @@ def named(reasons: Iterable[str]) -> tuple[str, ...]:
 def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
     """State of a shard that is or was listed, with the reason."""
     if shard.since is None and shard.gone is None:
-        return "waiting", f"shard {shard.name} waits: stream {shard.stream} is not defined or it fell silent"
-    if shard.since is None:
+        if view.state.raw_stream(shard.stream) is None:
+            return "waiting", f"shard {shard.name} waits: stream {shard.stream} is not defined"
+        if view.unused(shard):
+            return "unused", f"shard {shard.name} has never had a reading"
+        if not view.seen.away(shard.name, view.now):
+            return "waiting", f"shard {shard.name} waits to be listed, or for a reading if it fell silent"
+    elif shard.since is None:
         match shard.reason:
             case "ended":
                 return "ended", f"shard {shard.name} has ended (plan {shard.gone})"
@@ -210,9 +215,9 @@ def shard_state(view: View, shard: Shard) -> tuple[ShardState, str]:
             case _:
                 return "gone", f"shard {shard.name} was delisted by plan {shard.gone}"
     if view.seen.away(shard.name, view.now):
-        said = view.now - view.seen.silence(shard.name, view.now)
-        since = iso_text(said, "seconds")
+        since = iso_text(view.seen.last_heard(shard.name), "seconds")
         return "away", f"shard {shard.name} has said nothing since {since}{_advice(view, shard)}"
+    assert shard.since is not None
     if not view.seen.obeys(shard.name, shard.since):
         return "waiting", f"shard {shard.name} has not taken up plan {shard.since}, which lists it"
     if not view.seen.obeys(shard.name, view.plan.version):

@@ -55,6 +55,12 @@ class FleetReports:
         """The time for which the shard has been silent while the registry listened."""
         return now - max(self.floor, self.heard.get(shard, self.floor))
 
+    def last_heard(self, shard: str) -> int:
+        """The time at which the shard last said something, by its own clock if nobody listened then."""
+        if shard in self.heard or shard not in self.acks:
+            return self.heard.get(shard, self.floor)
+        return min(self.floor, self.acks[shard].time)
+
     def silence(self, shard: str, now: int) -> int:
         """The time for which nothing new can have come from the shard, because its edge or its source is
         silent.
