@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 # What to do after the system has killed a process of Spark.
-KILLED_HINT = "if the system's log says that memory was short, give the joiner more; start it again: it continues where it ended"
+KILLED_HINT = (
+    "if the system's log says that memory was short, give the joiner more; start it again: it continues "
+    "where it ended"
+)
 # A chain of causes may be a cycle.
 _MOST_CAUSES = 20
 _TRACE = "Traceback (most recent call last):"
