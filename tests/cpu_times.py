@@ -1,5 +1,6 @@
-"""CPU time of tests: of the whole run, and the files that take more of it than they may. With `--durations N`
-also the N files that take most.
+"""CPU time of tests: of the whole run, of the files that take more than they may, and of those that take most.
+
+The latter are as many as `--durations` says.
 
 The duration of a test depends on how busy the machine is. CPU time hardly does, so that a file that has
 become slow is seen in any run. Processes that a test starts count as soon as they have ended.

@@ -1,6 +1,4 @@
-"""Fault 2: the broker is suspended for a minute, and then killed and started again three times. Also it comes
-and goes while services start.
-"""
+"""Fault 2: the broker is suspended for a minute and killed three times, or stops while services start."""
 
 from __future__ import annotations
 

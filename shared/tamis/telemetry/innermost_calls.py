@@ -1,4 +1,4 @@
-"""Where a thread is in the code now, for logs about steps that take too long."""
+"""The innermost calls of a thread, for logs about steps that take too long."""
 
 from __future__ import annotations
 
