@@ -1,4 +1,4 @@
-"""CPU time of tests: of the whole run, of the files that take more than they may, and of those that take most.
+"""CPU time of tests: of the whole run, of files that take more than they may, and of those that take most.
 
 The latter are as many as `--durations` says.
 
