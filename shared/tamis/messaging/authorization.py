@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -30,14 +29,26 @@ _OPERATIONS = {
     "Delete": AclOperation.DELETE,
     "AlterConfigs": AclOperation.ALTER_CONFIGS,
 }
+# Neither a topic of Tamis nor a name that a broker lets anybody use.
+_NO_TOPIC = "tamis/none"
+# Errors of a commit into that topic, by a consumer that may read the group.
+_ANSWERS = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.REBALANCE_IN_PROGRESS,
+}
 _TOPICS = tuple(spec.name for spec in SPECS if "<" not in spec.name)
 
 
 class RightsCheck:
     """The rights of one principal of `tamis.messaging.rights`, asked of the broker with `client`.
 
-    Rights to create topics, and those on transactional ids, show only in the operations themselves.
-    `optional`: the rights that are needed only for something, instead of those that are always needed.
+    Rights to create topics or to delete groups, and those on transactional ids, show only in the operations
+    themselves. `optional`: the rights that are needed only for something, instead of those that are always
+    needed.
     """
 
     def __init__(
@@ -52,8 +63,8 @@ class RightsCheck:
             if right.operation in _OPERATIONS
             and (right.only_for is not None) is optional
             and right.resource != "transactional id"
+            and (right.resource, right.operation) != ("group", "Delete")
         ]
-        self._groups_allowed = False
         self._groups_due = 0.0
 
     def missing(self, known: Iterable[str]) -> NotAuthorizedError | None:
@@ -83,48 +94,41 @@ class RightsCheck:
             yield from (f"{r.operation} on topic {name}" for r in rights if _lacks(allowed, r))
 
     def _of_groups(self) -> Iterator[str]:
-        """The rights on groups that are lacking.
+        """The rights on groups that are lacking. Once all were there, it doesn't ask for some time.
 
-        If the broker goes away during a request that describes groups, librdkafka may end the process (its
-        issue 4605), most of all while the coordinator of the group is still starting. So a consumer of each
-        group looks if it is refused. Only for rights that it doesn't need, a group is described, once its
-        coordinator has answered the consumer, and no more once all rights were there.
+        `AdminClient.describe_consumer_groups` would tell them all. But if the broker goes away meanwhile,
+        librdkafka may end the process (its issue 4605). So a consumer of each group looks if it is refused.
         """
         wanted = [right for right in self._rights if right.resource == "group"]
         if not wanted or time.monotonic() < self._groups_due:
             return
-        refused = {name: _is_refused(self._config, name) for name in {right.name for right in wanted}}
-        lacking = [right for right in wanted if refused[right.name]]
-        unseen = [r for r in wanted if refused[r.name] is False and r.operation != "Describe"]
-        if unseen and not self._groups_allowed:
-            answers = self._client.describe_consumer_groups(
-                list({right.name for right in unseen}),
-                include_authorized_operations=True,
-                request_timeout=REQUEST_SECONDS,
-            )
-            lacking += [right for right in unseen if _lacks(_allowed(answers, right.name), right)]
-        self._groups_allowed = not lacking and None not in refused.values()
-        if self._groups_allowed:
+        refused = {right: _is_refused(self._config, right) for right in wanted}
+        if not any(refused.values()) and None not in refused.values():
             self._groups_due = time.monotonic() + GROUPS_SECONDS
-        yield from (f"{right.operation} on group {right.name}" for right in lacking)
+        yield from (f"{right.operation} on group {right.name}" for right in wanted if refused[right])
 
 
-def _is_refused(config: Mapping[str, Any], group: str) -> bool | None:
-    """True if the broker refuses a consumer of a group; a right to describe it is enough for the consumer.
-    None if the group's coordinator doesn't answer.
+def _is_refused(config: Mapping[str, Any], right: Right) -> bool | None:
+    """True if the broker refuses a consumer what needs this right on a group; None if the group's coordinator
+    doesn't answer.
     """
-    consumer = Consumer({**config, "group.id": group, "enable.auto.commit": False})
-    answered = False
+    consumer = Consumer({**config, "group.id": right.name, "enable.auto.commit": False})
     try:
-        with suppress(KafkaException):  # it also says so if the coordinator is away, and if it refuses
-            consumer.committed([TopicPartition(PLANS, 0)], timeout=REQUEST_SECONDS)
-            answered = True
-        errors = [message.error() for message in consumer.consume(100, 0)]
+        try:
+            found = consumer.committed([TopicPartition(PLANS, 0)], timeout=REQUEST_SECONDS)
+            if right.operation == "Read":
+                # The broker looks at the right before it looks at the topic, which doesn't exist.
+                found = consumer.commit(offsets=[TopicPartition(_NO_TOPIC, 0, 0)], asynchronous=False)
+            errors = [partition.error for partition in found or ()]
+        except KafkaException as error:
+            errors = [error.args[0]]
+        errors += [message.error() for message in consumer.consume(100, 0)]
     finally:
         consumer.close()
-    if any(error is not None and error.code() in NOT_AUTHORIZED for error in errors):
+    codes = {error.code() for error in errors if error is not None}
+    if KafkaError.GROUP_AUTHORIZATION_FAILED in codes:
         return True
-    return False if answered else None
+    return False if codes <= _ANSWERS else None
 
 
 def _matching(right: Right, known: set[str]) -> Iterator[str]:
@@ -140,7 +144,7 @@ def _lacks(allowed: set[Any] | None, right: Right) -> bool:
 
 
 def _allowed(answers: Mapping[str, Future[Any]], name: str) -> set[Any] | None:
-    """The operations that are allowed on a topic or a group; None if the broker doesn't say."""
+    """The operations that are allowed on a topic; None if the broker doesn't say."""
     try:
         found = answers[name].result(REQUEST_SECONDS + 1).authorized_operations
     except KafkaException as error:
@@ -149,7 +153,7 @@ def _allowed(answers: Mapping[str, Future[Any]], name: str) -> set[Any] | None:
             return set()
         if code in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN):
             raise
-        return None  # there is no such topic or group, or its coordinator is just starting
+        return None  # there is no such topic
     return set(found) if found else None
 
 
