@@ -94,10 +94,11 @@ class RightsCheck:
             yield from (f"{r.operation} on topic {name}" for r in rights if _lacks(allowed, r))
 
     def _of_groups(self) -> Iterator[str]:
-        """The rights on groups that are lacking. Once all were there, it doesn't ask for some time.
+        """The rights on groups that this client lacks. If it has all, it asks again only after some time.
 
         `AdminClient.describe_consumer_groups` would tell them all. But if the broker goes away meanwhile,
-        librdkafka may end the process (its issue 4605). So a consumer of each group looks if it is refused.
+        librdkafka may end the process (its issue 4605). So a consumer of each group tries what the right
+        allows.
         """
         wanted = [right for right in self._rights if right.resource == "group"]
         if not wanted or time.monotonic() < self._groups_due:

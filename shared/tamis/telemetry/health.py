@@ -21,7 +21,7 @@ class Health:
         self._stale_after = stale_after
         self._beat = clock()
         self._thread: int | None = None  # of the main loop
-        self._stands = False  # the log says that the loop doesn't come round
+        self._stalled = False  # the log says that the loop has stalled
         self._not_ready = "starting"
         self._failing: dict[str, str] = {}
         self._failed: str | None = None
@@ -33,8 +33,8 @@ class Health:
         with self._lock:
             self._beat = self._clock()
             self._thread = threading.get_ident()
-            stood, self._stands = self._stands, False
-        if stood:
+            was_stalled, self._stalled = self._stalled, False
+        if was_stalled:
             _log.info("the main loop runs again")
 
     def loop_runs(self, within: float) -> bool:
@@ -75,20 +75,20 @@ class Health:
 
     def liveness(self) -> tuple[bool, str]:
         """True if the main loop has run lately and nothing has failed permanently, with a text. If the loop
-        has not, the text and the log say where it is: what asks may end the process next.
+        has stalled, the text and the log say in which calls: a supervisor that asks may end the process next.
         """
         with self._lock:
             if self._failed is not None:
                 return False, self._failed
             age, thread = self._clock() - self._beat, self._thread
-            stands = age > self._stale_after
-            is_new, self._stands = stands and not self._stands, stands
+            stalled = age > self._stale_after
+            is_new, self._stalled = stalled and not self._stalled, stalled
         text = f"last turn of the loop {age:.1f} s ago"
-        if not stands:
+        if not stalled:
             return True, text
         step = innermost_calls(thread)
         if is_new:
-            _log.error("the main loop stands still", seconds=round(age, 1), step=step)
+            _log.error("the main loop has stalled", seconds=round(age, 1), step=step)
         return False, f"{text}; it is in {step}" if step else text
 
     def readiness(self) -> tuple[bool, str]:

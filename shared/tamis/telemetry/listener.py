@@ -1,4 +1,4 @@
-"""Listening sockets that leave some of the files that a process may open to the service."""
+"""Listening sockets that keep some file descriptors free for the service itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tamis.telemetry.logs import get_logger
 
 _log = get_logger("http")
 
-# The most files that are kept for journal, spool and Kafka where few may be open.
+# Descriptors that are kept for journal, spool and Kafka: so many, or a quarter of a lower limit.
 _KEPT_FILES = 100
 _WARNING_SECONDS = 60.0
 

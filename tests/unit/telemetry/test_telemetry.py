@@ -175,7 +175,7 @@ def test_a_dead_thread_is_told_and_the_service_no_longer_alive() -> None:
     assert not health.readiness()[0]
 
 
-def test_a_loop_that_stands_still_says_where_it_is_once() -> None:
+def test_a_loop_that_has_stalled_says_where_it_is_once() -> None:
     now = [0.0]
     health = Health(stale_after=5, clock=lambda: now[0])
     entered, left = threading.Event(), threading.Event()
@@ -196,7 +196,7 @@ def test_a_loop_that_stands_still_says_where_it_is_once() -> None:
         left.set()
         thread.join()
         assert health.liveness() == (True, "last turn of the loop 0.0 s ago")
-    assert [entry["event"] for entry in logs] == ["the main loop stands still", "the main loop runs again"]
+    assert [entry["event"] for entry in logs] == ["the main loop has stalled", "the main loop runs again"]
     assert "_a_step_that_waits (test_telemetry.py:" in logs[0]["step"]
 
 

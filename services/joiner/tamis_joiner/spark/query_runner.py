@@ -196,7 +196,7 @@ class QueryRunner:
         return UnavailableError(f"{what}: {reason}", hint=hint)
 
     def _full_disk(self) -> str | None:
-        """The directory whose disk is full: that of the checkpoint, or one of Spark's temporary files."""
+        """Name and free room of a full disk: that of the checkpoint, or one of Spark's temporary files."""
         temporary = os.environ.get("SPARK_LOCAL_DIRS") or "/tmp"  # Spark's and Java's default, not TMPDIR
         for path in (self._location.path, *map(Path, temporary.split(","))):
             if path is not None and (full := disk_trouble(path, _LARGE_FILE)):

@@ -56,7 +56,7 @@ class FleetReports:
         return now - max(self.floor, self.heard.get(shard, self.floor))
 
     def last_heard(self, shard: str) -> int:
-        """The time at which the shard last said something, by its own clock if nobody listened then."""
+        """The time of the shard's last report, by its edge's clock if no registry was running then."""
         if shard in self.heard or shard not in self.acks:
             return self.heard.get(shard, self.floor)
         return min(self.floor, self.acks[shard].time)
