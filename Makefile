@@ -14,7 +14,7 @@ QUICK := .venv/.quick-tests
 FAULT_TOOLS := .venv/.faults
 KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --include=*.py) shared/tamis/compile_kernels.py
 # All files that quick tests may read.
-SOURCES := $(shell find $(CODE) demo docs *.md *.toml *.lock mkdocs.yml Makefile -type f -not -path '*/__pycache__/*' -not -path '*/node_modules/*' -not -path 'benchmarks/results/*')
+SOURCES := $(shell find $(CODE) demo docs helm .ci *.md *.toml *.lock *.yml .env.example .dockerignore Makefile -type f -not -path '*/__pycache__/*' -not -path '*/node_modules/*' -not -path 'benchmarks/results/*')
 
 .PHONY: help setup check style types contracts docs pictures test brokers oracles tutorial notebooks upgrade recovery faults spark cluster console console-test console-pictures test-containers demo bench soundness soak lock clean
 

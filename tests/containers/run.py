@@ -5,24 +5,27 @@ Exits with 3 and one line that says why where no Docker engine can be had.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.containers import wheels
+from tests.containers import mirrors, wheels
 from tests.containers.engine import ImpossibleError, engine, have_base
 from tests.containers.images import REPOSITORY, build, have_images
 
 from tamis.local.parent_death_signal import with_parent_death_signal
 
+EVERYTHING = "tests/containers"
 # The exit code of a machine on which no engine can be had.
 IMPOSSIBLE = 3
 # Pytest's exit code where tests failed.
@@ -39,22 +42,35 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with engine():
-            _step("the base image", have_base)
-            _step("all images", _build_everything)
-            return _test(sys.argv[1:] or ["tests/containers"])
+            chosen = sys.argv[1:] or [EVERYTHING]
+            with _mirrors_answer():
+                _step("the base image", have_base)
+                _step("all images", partial(_build_everything, chosen))
+            return _test(chosen)
     except ImpossibleError as error:
         print(f"containers can't be tested here: {error}", file=sys.stderr)
         return IMPOSSIBLE
 
 
-def _build_everything() -> None:
+@contextmanager
+def _mirrors_answer() -> Iterator[None]:
+    """Raises ImpossibleError for a failure while the mirrors don't answer: it tells nothing about images."""
+    try:
+        yield
+    except (RuntimeError, subprocess.CalledProcessError) as error:
+        unreachable = mirrors.unreachable()
+        if unreachable:
+            raise ImpossibleError(f"{unreachable}: {str(error).strip().splitlines()[-1]}") from error
+        raise
+
+
+def _build_everything(chosen: list[str]) -> None:
     # Downloads, compilers and archives keep two cores busy only together.
     with ThreadPoolExecutor(3) as pool:
-        lanes = {
-            "images of the services": _build_services,
-            "images of others": have_images,
-            "helm": _have_helm,
-        }
+        lanes = {"images of the services": _build_services, "images of others": have_images}
+        # It takes minutes, and only the chart's tests need it.
+        if {EVERYTHING, "tests/containers/test_helm.py"} & set(chosen):
+            lanes["helm"] = _have_helm
         for lane in [pool.submit(_step, name, run) for name, run in lanes.items()]:
             lane.result()
 
@@ -78,16 +94,26 @@ def _have_helm() -> None:
 
 
 def _test(chosen: list[str]) -> int:
-    """Run the tests; those that fail are run once more. Returns the exit code."""
+    """Run the tests; those that fail are run once more. Returns the exit code.
+
+    A run that is told to stop after a test has failed is a failed run all the same.
+    """
     with TemporaryDirectory(prefix="tamis-containers-") as cache:
         options = ["--durations", "15", "-o", f"cache_dir={cache}"]
-        code = _pytest([*options, *chosen])
-        if code == FAILED:
-            # On a busy machine an engine may be slow, or a first start late.
-            print("\n*** FAILED TESTS OF CONTAINERS RUN A SECOND TIME, alone ***\n", flush=True)
-            code = _pytest([*options, "--last-failed", "--last-failed-no-failures", "none", *chosen])
-            print(f"\n*** THE SECOND TIME THEY {'FAILED' if code else 'PASSED'} ***\n", flush=True)
-        return code
+        try:
+            code = _pytest([*options, *chosen])
+            if code == FAILED:
+                # On a busy machine an engine may be slow, or a first start late.
+                print("\n*** FAILED TESTS OF CONTAINERS RUN A SECOND TIME, alone ***\n", flush=True)
+                code = _pytest([*options, "--last-failed", "--last-failed-no-failures", "none", *chosen])
+                print(f"\n*** THE SECOND TIME THEY {'FAILED' if code else 'PASSED'} ***\n", flush=True)
+        except SystemExit:
+            failures = Path(cache, "v/cache/lastfailed")
+            if failures.exists() and json.loads(failures.read_text()):
+                return FAILED
+            raise
+        # An error within pytest has the number that stands for a machine without an engine.
+        return FAILED if code == IMPOSSIBLE else code
 
 
 def _pytest(arguments: list[str]) -> int:

@@ -8,23 +8,17 @@ provisioned.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
-from tests.containers.images import have_images
+from tests.containers.compose import PORTS, compose, running, until
 from tests.unit.repository.test_compose import REPOSITORY, services
 
-from tamis.local.ports import free_ports
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording
@@ -35,83 +29,18 @@ STATEMENTS = REPOSITORY / "deploy/compose/alerts.sql"
 PARTITIONS = 2
 # The readings around the steam, and the number after which the loop ends: 75 s of replay.
 FIRST, LAST = 2250, 2550
-STARTING = 600.0  # on a busy machine with two cores
+REPLAY = {"REPLAY_LOOPS": "1", "REPLAY_FROM": str(FIRST), "REPLAY_TO": str(LAST), "JOINER_HEAP": "768m"}
 # The first test waits for the whole fleet to start.
 pytestmark = pytest.mark.timeout(1500)
 # Alerts that a healthy fleet may show, with the reason.
 EXPECTED_ALERTS: dict[str, str] = {}
 
 
-# The Compose files in use, and ports of this machine: another fleet may have the usual ones.
-FILES: list[str] = []
-PORTS: dict[str, int] = {}
-
-
-def compose(*arguments: str, check: bool = True) -> str:
-    """Run docker compose: version 2 if it is there, else 1."""
-    docker = shutil.which("docker-compose", path=f"/usr/bin:{os.environ['PATH']}")
-    command = [docker] if docker else ["docker", "compose"]
-    for name in FILES:
-        command += ["-f", name]
-    done = subprocess.run(
-        [*command, *arguments], cwd=REPOSITORY, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert not check or done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return done.stdout
-
-
-def environment() -> dict[str, str]:
-    """A project of its own, and one loop of the readings."""
-    return {
-        **os.environ,
-        "COMPOSE_PROJECT_NAME": "tamistest",
-        "REPLAY_LOOPS": "1",
-        "REPLAY_FROM": str(FIRST),
-        "REPLAY_TO": str(LAST),
-        "JOINER_HEAP": "768m",
-        **{name: str(port) for name, port in PORTS.items()},
-    }
-
-
 @pytest.fixture(scope="module")
 def fleet() -> Iterator[None]:
     names = [name for name in services() if name != "grafana"]
-    with running("docker-compose.yml", names=names):
+    with running("docker-compose.yml", names=names, variables=REPLAY):
         yield
-
-
-@contextmanager
-def running(*files: str, names: list[str]) -> Iterator[None]:
-    """The services `names` of these Compose files; their data is removed afterwards."""
-    have_images()
-    FILES[:] = files
-    published = ("REGISTRY_PORT", "EDGE_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT")
-    PORTS.update(zip(published, free_ports(len(published)), strict=True))
-    compose("down", "-v", "-t", "5", check=False)
-    try:
-        compose("up", "-d", "--no-build", *names)
-        yield
-    finally:
-        write_logs()
-        compose("down", "-v", "-t", "10")
-
-
-def write_logs() -> None:
-    """Keep what the services said, for whoever looks into a failure."""
-    folder = os.environ.get("TAMIS_TEST_LOGS")
-    if folder:
-        for name in compose("ps", "--services", check=False).split():
-            text = compose("logs", "--no-color", name, check=False)
-            (Path(folder) / f"{name}.log").write_text(text)
-
-
-def until(what: str, done: Any, seconds: float = STARTING) -> Any:
-    """Wait until `done()` returns something true, and return that."""
-    deadline = time.monotonic() + seconds
-    while not (found := done()):
-        assert time.monotonic() < deadline, f"not in time: {what}\n{compose('ps')}"
-        time.sleep(2)
-    return found
 
 
 def ask_prometheus(path: str, **fields: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from deploy.compose import make_secrets
-from tests.containers.test_compose import compose, running, until
+from tests.containers.compose import compose, running, until
 
 pytestmark = pytest.mark.timeout(1500)
 # The services that raise alarms, without the monitoring.
