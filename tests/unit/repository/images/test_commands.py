@@ -1,4 +1,4 @@
-"""What runs in an image imports only packages that the lock of the image has.
+"""Commands in images import only packages that the lock of the image has.
 
 All imports that a command can reach count, also those inside functions. A process that can import nothing but
 the packages of the lock then loads the modules, so that packages which modules find at run time count, too.
