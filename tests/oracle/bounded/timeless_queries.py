@@ -6,6 +6,7 @@ import random
 import re
 
 import duckdb
+from tests.oracle.constant_conditions import with_constants
 
 from tamis.evaluation.standing.compilation import compile_query
 from tamis.evaluation.standing.contract import StandingEvaluator
@@ -113,6 +114,7 @@ def where(r: random.Random, sources: list[str], limited: float = 0.5) -> str:
         _dense(r, numbers) if r.random() < 0.2 else _condition(r, whole, flags, texts)
         for _ in range(r.randint(0, 4))
     ]
+    conditions = [with_constants(r, one) if r.random() < 0.25 else one for one in conditions]
     for column in whole:
         if r.random() < limited:
             conditions.append(f"{column} BETWEEN {r.randint(-4, 0)} AND {r.randint(0, 4)}")

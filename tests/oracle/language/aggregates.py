@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from tests.oracle.language.expressions import condition, for_duckdb
+from tests.oracle.constant_conditions import with_constants
+from tests.oracle.language.expressions import CONSTANT, condition, for_duckdb
 from tests.oracle.language.readings import SECOND
 from tests.oracle.language.relations import Relation, Windows
 
@@ -68,6 +69,8 @@ class Aggregation:
         calls = dict.fromkeys(r.sample(_CALLS, r.randint(1, 4)), "")
         if r.random() < 0.3:
             calls |= dict(r.sample(list(_WRITTEN.items()), 1))
+        if r.random() < CONSTANT:
+            calls[f"count(*) FILTER (WHERE {with_constants(r, 'a.n > 1')})"] = ""
         if below.exact and r.random() < 0.15:
             calls |= _APPROXIMATE
         if joined is not None:
@@ -81,7 +84,8 @@ class Aggregation:
         where = [] if session else [condition(r, "a") for _ in range(r.choice((0, 0, 1, 2)))]
         tail = f" GROUP BY {', '.join([*windows, *by])}"
         if r.random() < 0.3:
-            tail += f" HAVING {r.choice(_HAVING)}"
+            having = r.choice(_HAVING)
+            tail += f" HAVING {with_constants(r, having) if r.random() < CONSTANT else having}"
         condition_ = f" WHERE {' AND '.join(where)}" if where else ""
         source, reference = self._session() if session else self._windows(table)
         if joined is not None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 import random
 import re
 
+from tests.oracle.constant_conditions import with_constants
 from tests.oracle.language.readings import SECOND, START
+
+CONSTANT = 0.1  # the share of conditions with constant parts
 
 FUNCTIONS = """
 CREATE FUNCTION heat(t DOUBLE, h DOUBLE) RETURNS DOUBLE AS t + 0.5 * h;
@@ -97,6 +100,8 @@ def condition(r: random.Random, a: str) -> str:
         return f"({first} OR {r.choice(simple)})"
     if r.random() < 0.05:
         return f"NOT ({first})"
+    if r.random() < CONSTANT:
+        return with_constants(r, first)
     return f"({first})" if " OR " in first else first
 
 
@@ -134,7 +139,7 @@ def across(r: random.Random, a: str, b: str) -> str:
     least = r.randint(-3, 5)
     # No sum or mean of a few quarters differs by exactly this much from another: rounding would decide then.
     c = f"{least}.37" if r.random() < 0.5 else f"{least}.73"
-    return r.choice(
+    found: str = r.choice(
         (
             *(f"{left} - {right} > {c}" for _ in range(3)),
             f"{left} + {right} >= {c}",
@@ -157,6 +162,7 @@ def across(r: random.Random, a: str, b: str) -> str:
             f"{a}.w || {b}.w <> 'aB'",
         )
     )
+    return with_constants(r, found) if r.random() < CONSTANT else found
 
 
 def over(r: random.Random, a: str) -> str:

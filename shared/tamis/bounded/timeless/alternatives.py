@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tamis.expressions.nodes import Call, Expr, Type
+from tamis.expressions.nodes import Call, Expr, Type, aliases
+from tamis.expressions.vectorized.evaluate import holds
 
 # A query may be split into so many conjunctions: each is decided and evaluated separately.
 MOST = 64
@@ -23,6 +24,20 @@ def alternatives(expr: Expr) -> tuple[Alternative, ...] | None:
         if len(found) > MOST:
             return None
     return tuple(found)
+
+
+def without_constants(split: Sequence[Alternative]) -> tuple[Alternative, ...]:
+    """The alternatives that can be true, each once, without their constant conditions: these belong to no
+    source, so no source's tuples would be tested by them.
+
+    >>> from tamis.expressions.nodes import Column, Literal
+    >>> no, yes = (Literal(value, Type.BOOLEAN) for value in (False, True))
+    >>> small = Call("<", (Column("s", "a", Type.INT), Literal(1, Type.INT)), Type.BOOLEAN)
+    >>> without_constants([(no,), (small, yes), (small,)]) == ((small,),)
+    True
+    """
+    possible = (one for one in split if all(aliases(part) or bool(holds(part, {}, 1)[0]) for part in one))
+    return tuple(dict.fromkeys(tuple(part for part in one if aliases(part)) for one in possible))
 
 
 def _expand(expr: Expr) -> Iterator[Alternative]:

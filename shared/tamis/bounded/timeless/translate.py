@@ -23,7 +23,7 @@ from tamis.bounded.conjunctive.normal_form import (
     Node,
     Unequal,
 )
-from tamis.bounded.timeless.alternatives import MOST, Alternative, alternatives
+from tamis.bounded.timeless.alternatives import MOST, Alternative, alternatives, without_constants
 from tamis.bounded.timeless.declared_domains import caveats, domain, further_checks, key_limits
 from tamis.bounded.timeless.dense_columns import split_by_intervals
 from tamis.bounded.timeless.differences import (
@@ -160,7 +160,12 @@ class _Translator:
         if known is not None:
             return
         split = alternatives(part) if isinstance(part, Call) and part.op in ("or", "and", "not") else None
-        if split is not None and len(split) > 1:
+        split = None if split is None else without_constants(split)
+        if split == ():
+            parts.false = parts.false or to_sql(part)
+        elif split is not None and () in split:
+            return  # one alternative is always true
+        elif split is not None and len(split) > 1:
             parts.choices.append(split)
         else:
             parts.caveats.append(f"it isn't known which tuples satisfy {to_sql(part)}")

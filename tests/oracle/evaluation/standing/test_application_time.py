@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from tests.oracle.bounded.timeless_queries import alert_of
+from tests.oracle.constant_conditions import with_constants
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.bounded.application_time.verdict import memory_verdict
@@ -225,6 +226,7 @@ def _select(r: random.Random, sources: list[str], shown: int) -> tuple[str, list
         conditions.append(f"({by_kind[Type.INT][0]} = 1 OR {by_kind[Type.INT][-1]} > {r.randint(0, 2)})")
     if r.random() < 0.1:
         conditions.append(f"2 * {by_kind[Type.INT][0]} < {by_kind[Type.INT][-1]} + 3")
+    conditions = [with_constants(r, one) if r.random() < 0.25 else one for one in conditions]
     columns = r.sample(by_kind[Type.INT] if shown == 1 else [n for n, _ in every], shown)
     distinct = r.choice(("DISTINCT ", ""))
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
