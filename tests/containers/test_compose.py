@@ -86,7 +86,7 @@ def test_a_restarted_edge_and_a_killed_joiner_lose_nothing(fleet: None, tmp_path
     catalog = catalog_of(STATEMENTS.read_text())
     recording = tmp_path / "readings.csv"
     assert write_recording(recording, start) == count
-    recordings = {"readings": read_recording(catalog.streams["readings"], [str(recording)])}
+    recordings = {"readings": read_recording(catalog.streams["readings"], [str(recording)], as_arrived=True)}
     definitions = {d.alert: d for d in first_plan(catalog, partitions=PARTITIONS).definitions}
 
     def missed() -> dict[str, tuple[int, int, int]]:

@@ -114,7 +114,7 @@ class Feeder:
                 writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
                 writer.writeheader()
                 writer.writerows(rows)
-            read[stream] = read_recording(catalog.streams[stream], [str(path)])
+            read[stream] = read_recording(catalog.streams[stream], [str(path)], as_arrived=True)
         return read
 
     def _reading(self, stream: str, station: int) -> dict[str, Any]:

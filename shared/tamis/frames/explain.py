@@ -57,6 +57,7 @@ def explain(
     query: str | None = None,
     witness: bool = False,
     time_unit: TimeUnit | None = None,
+    as_arrived: bool = False,
 ) -> Explanations:
     """Which readings of each query can be omitted and how much memory it needs, or why it is refused.
 
@@ -70,6 +71,8 @@ def explain(
     catalog, statements = statements_of(sql)
     chosen = asked_queries(catalog, statements, query, name_of(sql))
     recordings = (
-        recordings_of(catalog, chosen, frames, time_unit, complete=False) if frames is not None else {}
+        recordings_of(catalog, chosen, frames, time_unit, complete=False, as_arrived=as_arrived)
+        if frames is not None
+        else {}
     )
     return Explanations(explained(chosen, catalog, statements, recordings, witness=witness))

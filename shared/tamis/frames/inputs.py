@@ -70,9 +70,11 @@ def recordings_of(
     unit: TimeUnit | None,
     *,
     complete: bool = True,
+    as_arrived: bool = False,
 ) -> dict[str, Recording]:
     """The recordings of all streams that the queries read, by stream. `unit`: that of times which are
-    numbers; None: the stream's own. `complete`: each stream must have a frame.
+    numbers; None: the stream's own. `complete`: each stream must have a frame. `as_arrived`: rows are
+    in the order of their arrival.
 
     Raises InputError, which names the frame, the column and the row.
     """
@@ -97,7 +99,7 @@ def recordings_of(
         if unit is None and stream.time_unit is None:
             for rows in files:
                 _check_units(stream, rows)
-        return recording_of(stream, files, unit, absent_is_null=True)
+        return recording_of(stream, files, unit, absent_is_null=True, as_arrived=as_arrived)
 
     return read_recordings(catalog, queries, given, read, wording=FUNCTION, notify=warn, complete=complete)
 

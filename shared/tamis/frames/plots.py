@@ -83,20 +83,21 @@ def plot_retained(
     stream: str | None = None,
     query: str | None = None,
     time_unit: TimeUnit | None = None,
+    as_arrived: bool = False,
     axes: Axes | None = None,
 ) -> Axes:
     """Plot the readings of a stream that edges send for an alert alone, beside those that they drop.
 
-    Arguments: `sql`, `frames`, `query` and `time_unit` as of `tamis.run`, but only the plotted stream needs a
-    frame; `value`: the column to plot; `stream`: the stream, if there are frames of several; `axes`: where to
-    draw, by default in a new figure. The result is the axes. Needs the extra `plots`.
+    Arguments: `sql`, `frames`, `query`, `time_unit` and `as_arrived` as of `tamis.run`, but only the plotted
+    stream needs a frame; `value`: the column to plot; `stream`: the stream, if there are frames of several;
+    `axes`: where to draw, by default in a new figure. The result is the axes. Needs the extra `plots`.
 
     Raises the errors of `tamis.run`.
     """
     check_query(query)
     catalog, _ = statements_of(sql)
     alert = chosen_query(catalog, query, name_of(sql), FUNCTION)
-    recordings = recordings_of(catalog, [alert], frames, time_unit, complete=False)
+    recordings = recordings_of(catalog, [alert], frames, time_unit, complete=False, as_arrived=as_arrived)
     series = retained_series(alert, catalog, recordings, value=value, stream=stream, wording=FUNCTION)
     where = axes if axes is not None else _new_axes()
     draw(where, series)

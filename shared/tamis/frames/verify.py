@@ -71,7 +71,9 @@ class Verification:
         return verdicts_html(self.verdicts, str(self))
 
 
-def verify(sql: Sql, frames: Frames, *, time_unit: TimeUnit | None = None) -> Verification:
+def verify(
+    sql: Sql, frames: Frames, *, time_unit: TimeUnit | None = None, as_arrived: bool = False
+) -> Verification:
     """Compare the alarms of each alert over frames with those of a plain join over all readings by DuckDB.
 
     Arguments: as of `tamis.run`; each stream that an alert reads needs a frame. Tamis retains tuples for all
@@ -84,4 +86,5 @@ def verify(sql: Sql, frames: Frames, *, time_unit: TimeUnit | None = None) -> Ve
     alerts = list(catalog.alerts.values())
     if not alerts:
         raise InputError("no alert to verify", where=name_of(sql), hint="add a CREATE ALERT statement")
-    return Verification(tuple(compared(catalog, recordings_of(catalog, alerts, frames, time_unit))))
+    recordings = recordings_of(catalog, alerts, frames, time_unit, as_arrived=as_arrived)
+    return Verification(tuple(compared(catalog, recordings)))

@@ -87,7 +87,7 @@ class PlainJoins:
         catalog = catalog_of(ALERTS.read_text())
         definitions = {d.alert: d for d in first_plan(catalog, partitions=PARTITIONS).definitions}
         paths = [str(place.recording) for place in self.places]
-        recordings = {STREAM: read_recording(catalog.streams[STREAM], paths)}
+        recordings = {STREAM: read_recording(catalog.streams[STREAM], paths, as_arrived=True)}
         return recordings, [
             _Joined(alert, definitions[name], plain_join(alert.query, recordings))
             for name, alert in catalog.alerts.items()

@@ -10,6 +10,7 @@ from tamis.evaluation.watched_recording import watched_recording
 from tamis.offline.wording import Wording
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 from tamis.query.names import suggest
+from tamis.recordings.implausible_times import date
 from tamis.recordings.typed import Recording
 
 _Given = TypeVar("_Given")
@@ -29,8 +30,8 @@ def read_recordings(
     their watches.
 
     `given`: what `read` makes a recording of, by the name of its stream. `complete`: each stream must have a
-    recording. `notify` gets how many rows an edge would have refused, which times are implausible, which
-    columns the input doesn't have, and which recordings no query reads. Raises InputError.
+    recording. `notify` gets how many rows an edge would have refused, how many are late, which times are
+    implausible, which columns the input doesn't have, and which recordings no query reads. Raises InputError.
     """
     readers: dict[str, str] = {}
     watched: dict[str, StreamDef] = {}
@@ -102,7 +103,9 @@ def _check(
 
 
 def _warn(stream: str, recording: Recording, wording: Wording, notify: Callable[[str], object]) -> None:
-    """Warn of implausible times, of columns that the input doesn't have, and of rows that were left out."""
+    """Warn of implausible times, of columns that the input doesn't have, of rows that were left out, and of
+    late readings.
+    """
     warn_of_absent_columns(stream, recording, notify)
     for text in recording.implausible_times:
         hint = (
@@ -120,6 +123,19 @@ def _warn(stream: str, recording: Recording, wording: Wording, notify: Callable[
         for one in recording.refusals:
             more = f" (the first of {one.rows} rows)" if one.rows > 1 else ""
             lines.append(f"  {one.where}: {one.reason}{more}")
+        notify("\n".join(lines))
+    if recording.late_causes:
+        count = int(recording.late.sum())
+        lines = [
+            f"stream {stream}: {count} of {len(recording)} readings {'is' if count == 1 else 'are'} late:"
+            " window functions and similar() are NULL for late readings, and windows that have ended leave"
+            " them out"
+        ]
+        lines += [
+            f"  {one.where}: {date(one.time)} is {one.ahead / 1e6:g} s ahead of the readings behind it, of"
+            f" which {one.late} {'is' if one.late == 1 else 'are'} late"
+            for one in recording.late_causes
+        ]
         notify("\n".join(lines))
 
 

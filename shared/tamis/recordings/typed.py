@@ -28,7 +28,8 @@ ORDER = "_order"
 
 @dataclass(frozen=True)
 class Recording:
-    """The usable tuples of a stream's recording in the order of its files.
+    """The usable tuples of a stream's recording, one file after the other. The tuples of a file are in order
+    of event time, and those of equal times in the order of the file; or all are in order of arrival.
 
     `columns`: by name. `late`: the mask of tuples behind the watermark of those before them in their file; a
     file stands for one shard. `given`: the TIMESTAMP columns as the files write them. `refused`: the number
@@ -99,28 +100,34 @@ def read_recording(
     unit: TimeUnit | None = None,
     *,
     absent_is_null: bool = False,
+    as_arrived: bool = False,
 ) -> Recording:
     """Read the files of one stream, one after the other. `unit` is the unit of times that are numbers; None:
     the one that the stream declares, or microseconds.
 
     `absent_is_null`: as at an edge, a column that a file doesn't have is NULL, if it may be NULL; KEY columns
-    must be there.
+    must be there. `as_arrived`: the order of the rows in a file is that of their arrival, so that rows may be
+    late; by default the rows of each file are put in order of event time.
 
     Raises InputError for a missing column, or a value that isn't of its column's type. A row outside the
     domain, with a number that isn't finite, or with NULL in a NOT NULL column is left out, and the reasons
     are kept.
     """
-    return recording_of(
-        stream, (read_rows(path, form) for path in paths), unit, absent_is_null=absent_is_null
-    )
+    files = (read_rows(path, form) for path in paths)
+    return recording_of(stream, files, unit, absent_is_null=absent_is_null, as_arrived=as_arrived)
 
 
 def recording_of(
-    stream: StreamDef, files: Iterable[Rows], unit: TimeUnit | None = None, *, absent_is_null: bool = False
+    stream: StreamDef,
+    files: Iterable[Rows],
+    unit: TimeUnit | None = None,
+    *,
+    absent_is_null: bool = False,
+    as_arrived: bool = False,
 ) -> Recording:
     """The recording whose files have these rows, as of `read_recording`."""
     unit = unit or stream.time_unit or "us"
-    named = [(rows.where, _typed(stream, rows, unit, absent_is_null)) for rows in files]
+    named = [(rows.where, _typed(stream, rows, unit, absent_is_null, as_arrived)) for rows in files]
     parts = [part for _, part in named]
     columns = {c.name: Vector.concat([part.columns[c.name] for part in parts]) for c in stream.columns}
     given = {
@@ -148,7 +155,9 @@ def recording_of(
     )
 
 
-def _typed(stream: StreamDef, rows: Rows, unit: TimeUnit, absent_is_null: bool) -> Recording:
+def _typed(
+    stream: StreamDef, rows: Rows, unit: TimeUnit, absent_is_null: bool, as_arrived: bool
+) -> Recording:
     absent = _absent(stream, rows) if absent_is_null else []
     found = {
         column.name: nulls(column.type, len(rows))
@@ -164,9 +173,9 @@ def _typed(stream: StreamDef, rows: Rows, unit: TimeUnit, absent_is_null: bool) 
     said = None if stream.time is None else _implausibility(found[stream.time], unit)
     unread = set(rows.names) - {column.name for column in stream.columns}
     implausible_times = () if said is None else (f"{rows.where}: {said}",)
-    late = _late(stream, columns)
-    late_causes = _late_causes(stream, columns, late, rows, np.flatnonzero(keep))
-    return Recording(
+    late = _late(stream, columns) if as_arrived else np.zeros(int(keep.sum()), np.bool_)
+    late_causes = _late_causes(stream, columns, late, rows, np.flatnonzero(keep)) if as_arrived else ()
+    recording = Recording(
         stream,
         columns,
         late,
@@ -183,6 +192,23 @@ def _typed(stream: StreamDef, rows: Rows, unit: TimeUnit, absent_is_null: bool) 
             + suggest(name, unread, f"it has {', '.join(rows.names)}")
             for name in absent
         ),
+    )
+    return recording if as_arrived else _by_time(recording)
+
+
+def _by_time(recording: Recording) -> Recording:
+    """A recording of one file in order of event time, stable. If it is in order, it isn't sorted."""
+    if recording.stream.time is None:
+        return recording
+    times = recording.columns[recording.stream.time].data
+    if (times[1:] >= times[:-1]).all():
+        return recording
+    at = np.argsort(times, kind="stable")
+    return replace(
+        recording,
+        columns={name: column.take(at) for name, column in recording.columns.items()},
+        given={name: column.take(pa.array(at)) for name, column in recording.given.items()},
+        order=None if recording.order is None else recording.order[at],
     )
 
 

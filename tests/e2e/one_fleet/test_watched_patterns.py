@@ -128,7 +128,9 @@ class Machines:
         found = {}
         for source in sources:
             stream = catalog.streams[source.stream]
-            base = read_recording(catalog.streams[stream.shown_name], files[stream.shown_name])
+            base = read_recording(
+                catalog.streams[stream.shown_name], files[stream.shown_name], as_arrived=True
+            )
             found[source.stream] = base if stream.base is None else watched_recording(base, stream)
         return found
 

@@ -99,7 +99,7 @@ def loaded(r: random.Random, folder: Path) -> tuple[str, Catalog, dict[str, Reco
     for name in ("vib", "load"):
         path = folder / f"{name}.ndjson"
         path.write_bytes(b"\n".join(map(orjson.dumps, rows(r, name, delay))))
-        recordings[name] = read_recording(catalog.streams[name], [str(path)])
+        recordings[name] = read_recording(catalog.streams[name], [str(path)], as_arrived=True)
     for stream in catalog.streams.values():
         if stream.base is not None:
             recordings[stream.name] = watched_recording(recordings[stream.base], stream)

@@ -54,7 +54,7 @@ def _loaded(seed: int, folder: Path) -> tuple[str, Catalog, dict[str, Recording]
         origin = int(START.timestamp()) * SECOND
         rows = [{**row, "ts": None if row["ts"] is None else row["ts"] + origin} for row in case.rows[name]]
         _write(rows, path, "ndjson", case._schema(iso=False))
-        recordings[name] = read_recording(catalog.streams[name], [str(path)])
+        recordings[name] = read_recording(catalog.streams[name], [str(path)], as_arrived=True)
     drop_contradictory(catalog, recordings)
     shards = {f"{name}:e/file": name for name in recordings}
     return case.sql, catalog, recordings, first_plan(catalog, shards=shards)

@@ -111,7 +111,7 @@ class _Case:
         parsed = catalog_of(self.sql)
         path = folder / "load.ndjson"
         path.write_bytes(b"\n".join(orjson.dumps(row._asdict()) for row in self.rows))
-        recordings = {"load": read_recording(parsed.streams["load"], [str(path)])}
+        recordings = {"load": read_recording(parsed.streams["load"], [str(path)], as_arrived=True)}
         catalog = Catalog(parsed.streams, {}, parsed.functions, parsed.alerts)
         return first_plan(catalog, shards={"load:e/file": "load"}), recordings
 

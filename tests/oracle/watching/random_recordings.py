@@ -105,7 +105,7 @@ class RandomRecording:
 
     def recording(self, folder: Path) -> Recording:
         """The recording, from files of CSV."""
-        return read_recording(self.stream, self.write(folder))
+        return read_recording(self.stream, self.write(folder), as_arrived=True)
 
     def write(self, folder: Path) -> list[str]:
         """Write a file of CSV for each file of the recording."""

@@ -80,7 +80,9 @@ def test_alarms_are_those_of_direct_computation(times: int, tmp_path: Path) -> N
         sql = STREAM + pattern("steam", steam) + pattern("warm", warm)
         sql += ALERTS.format(0.5 * float(np.std(steam)), 0.3 * float(np.std(warm)))
         catalog = catalog_of(sql)
-        recordings = read_recordings(catalog, list(catalog.alerts.values()), {"motes": [str(path)]}, None)
+        recordings = read_recordings(
+            catalog, list(catalog.alerts.values()), {"motes": [str(path)]}, None, as_arrived=True
+        )
         for verdict in verify(catalog, recordings):
             assert verdict.same, verdict
             alarms += verdict.reference_alarms

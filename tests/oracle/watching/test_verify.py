@@ -27,7 +27,7 @@ def loaded(case: RandomQueries, folder: Path) -> tuple[Catalog, dict[str, Record
     read = {stream.shown_name for one in alerts for stream in one.query.watched}
     read |= {source.stream for one in alerts for source in one.query.sources}
     files = {name: paths for name, paths in case.write(folder).items() if name in read}
-    return catalog, read_recordings(catalog, alerts, files, None)
+    return catalog, read_recordings(catalog, alerts, files, None, as_arrived=True)
 
 
 @pytest.mark.parametrize("times", also_long(200))

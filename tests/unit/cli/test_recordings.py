@@ -224,8 +224,9 @@ def test_verify_counts_late_and_at_threshold_apart(folder: Folder) -> None:
     # 4.3 - 1.3 is computed as 3, and is less.
     air = "station,ts,temp\na,9000000,9\na,8000000,4.3\na,5000000,9\n"
     surface = "station,ts,temp\na,4000000,1.3\n"
+    sql = SQL + GAP.replace("> 3", ">= 3")
     (found,) = orjson.loads(
-        folder.call("verify", SQL + GAP.replace("> 3", ">= 3"), *folder.inputs(air, surface), "--json").stdout
+        folder.call("verify", sql, *folder.inputs(air, surface), "--as-arrived", "--json").stdout
     )
     assert (found["reference_alarms"], found["late"], found["at_threshold"]) == (3, 1, 1)
 

@@ -65,7 +65,7 @@ def _run(*arguments: str) -> tuple[int, str, str]:
 
 
 def _rows(query: str) -> Iterator[list[str]]:
-    code, out, _ = _run("run", "q.sql", "--query", query, "--input", "vib=vib.csv")
+    code, out, _ = _run("run", "q.sql", "--query", query, "--input", "vib=vib.csv", "--as-arrived")
     assert code == 0
     return csv.reader(StringIO(out))
 
@@ -85,7 +85,7 @@ def test_run_computes_the_columns_of_the_recorded_stream() -> None:
 
 
 def test_verify_computes_every_window() -> None:
-    code, out, _ = _run("verify", "q.sql", "--input", "vib=vib.csv", "--json")
+    code, out, _ = _run("verify", "q.sql", "--input", "vib=vib.csv", "--as-arrived", "--json")
     assert code == 0
     found = {one["query"]: one for one in orjson.loads(out)}
     assert {name: one["reference_alarms"] for name, one in found.items()} == {

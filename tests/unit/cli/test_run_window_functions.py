@@ -55,7 +55,17 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows(query: str) -> list[tuple[object, ...]]:
-    arguments = ["run", "q.sql", "--query", query, "--input", "air=air.csv", "--format", "ndjson"]
+    arguments = [
+        "run",
+        "q.sql",
+        "--query",
+        query,
+        "--input",
+        "air=air.csv",
+        "--format",
+        "ndjson",
+        "--as-arrived",
+    ]
     result = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()

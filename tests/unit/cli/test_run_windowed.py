@@ -58,19 +58,19 @@ def _run(*arguments: str) -> tuple[int, str, str]:
 
 @pytest.mark.usefixtures("directory")
 def test_a_row_for_each_window_and_group_that_holds() -> None:
-    code, out, said = _run("run", "q.sql", "--query", "mean", "--input", "air=air.csv")
+    code, out, said = _run("run", "--as-arrived", "q.sql", "--query", "mean", "--input", "air=air.csv")
     assert code == 0
     assert out.splitlines() == [
         "window_start,window_end,station,n,mean,latest",
         "2024-01-01T00:00:00Z,2024-01-01T00:01:00Z,p,2,33.25,2024-01-01T00:00:03Z",
         "2024-01-01T00:01:00Z,2024-01-01T00:02:00Z,,2,1.25,2024-01-01T00:01:05Z",
     ]
-    assert said == "stream air: 1 tuple is missing in a window that had already ended\n"
+    assert said.endswith("stream air: 1 tuple is missing in a window that had already ended\n")
 
 
 @pytest.mark.usefixtures("directory")
 def test_a_late_tuple_counts_in_the_windows_that_have_not_ended() -> None:
-    code, out, _ = _run("run", "q.sql", "--query", "often", "--input", "air=air.csv")
+    code, out, _ = _run("run", "--as-arrived", "q.sql", "--query", "often", "--input", "air=air.csv")
     assert code == 0
     assert [line.split(",") for line in out.splitlines()[1:]] == [
         ["2024-01-01T00:00:30Z", "3"],
@@ -83,7 +83,7 @@ def test_a_late_tuple_counts_in_the_windows_that_have_not_ended() -> None:
 def test_each_file_has_a_watermark_of_its_own(directory: Path) -> None:
     (directory / "more.csv").write_text("station,ts,temp\nq,2023-12-31T23:59:50Z,7\n")
     both = ("--input", "air=air.csv", "--input", "air=more.csv")
-    code, out, said = _run("run", "q.sql", "--query", "often", *both)
+    code, out, said = _run("run", "--as-arrived", "q.sql", "--query", "often", *both)
     assert code == 0
     assert out.splitlines()[1] == "2024-01-01T00:00:00Z,2"
     assert "1 tuple is missing" in said
@@ -108,7 +108,7 @@ def test_explain_says_the_bound_and_its_windows() -> None:
 
 @pytest.mark.usefixtures("directory")
 def test_verify_compares_every_row() -> None:
-    code, out, _ = _run("verify", "q.sql", "--input", "air=air.csv", "--json")
+    code, out, _ = _run("verify", "--as-arrived", "q.sql", "--input", "air=air.csv", "--json")
     found = orjson.loads(out)
     assert code == 0
     assert [(one["query"], one["reference_alarms"], one["alarms"]) for one in found] == [
@@ -177,11 +177,11 @@ def test_windows_of_a_stream_with_thresholds_in_a_table(directory: Path) -> None
     air, _, _ = SQL.partition("CREATE STREAM warm")
     (directory / "tables.sql").write_text(air + TABLES)
     (directory / "sites.csv").write_text("station,region,target\np,north,30\nq,south,40\nr,north,0\n")
-    code, out, said = _run("run", "tables.sql", "--input", "air=air.csv")
+    code, out, said = _run("run", "--as-arrived", "tables.sql", "--input", "air=air.csv")
     assert code == 0
     assert out.splitlines()[1:] == ["north,2024-01-01T00:01:00Z,2,3.25,30"]
-    assert said == "stream air: 1 tuple is missing in a window that had already ended\n"
-    code, out, _ = _run("verify", "tables.sql", "--input", "air=air.csv", "--json")
+    assert said.endswith("stream air: 1 tuple is missing in a window that had already ended\n")
+    code, out, _ = _run("verify", "--as-arrived", "tables.sql", "--input", "air=air.csv", "--json")
     (found,) = orjson.loads(out)
     assert (code, found["reference_alarms"], found["missed"], found["extra"]) == (0, 1, 0, 0)
     code, out, _ = _run("explain", "tables.sql", "--json")
@@ -247,11 +247,11 @@ _NESTED = {
 def test_queries_over_rows_of_aggregates(directory: Path, name: str) -> None:
     air, _, _ = SQL.partition("CREATE STREAM warm")
     (directory / "nested.sql").write_text(air + MEANS)
-    code, out, said = _run("run", "nested.sql", "--query", name, "--input", "air=air.csv")
+    code, out, said = _run("run", "--as-arrived", "nested.sql", "--query", name, "--input", "air=air.csv")
     assert code == 0
     assert out.splitlines()[1:] == _NESTED[name]
-    assert said == "stream air: 1 tuple is missing in a window that had already ended\n"
-    code, out, _ = _run("verify", "nested.sql", "--input", "air=air.csv", "--json")
+    assert said.endswith("stream air: 1 tuple is missing in a window that had already ended\n")
+    code, out, _ = _run("verify", "--as-arrived", "nested.sql", "--input", "air=air.csv", "--json")
     found = {one["query"]: one for one in orjson.loads(out)}
     assert code == 0
     assert found[name]["alarms"] == found[name]["reference_alarms"] == len(_NESTED[name])

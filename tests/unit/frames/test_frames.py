@@ -57,10 +57,16 @@ def test_text_of_any_type_and_days_are_read() -> None:
 
 def test_several_frames_of_a_stream_are_separate_sources() -> None:
     parts = [air().slice(2), air().slice(0, 2)]  # as one source, the second would be late
-    late = tamis.verify(
-        SQL, {"air": pa.concat_tables([parts[0], air(ts=[t - timedelta(hours=1) for t in TIMES])])}
-    )
-    assert [one.late for one in tamis.verify(SQL, {"air": parts})] == [0]
+    assert [one.late for one in tamis.verify(SQL, {"air": parts}, as_arrived=True)] == [0]
+
+
+def test_rows_are_in_order_of_event_time_or_as_they_arrived() -> None:
+    table = pa.concat_tables([air().slice(2), air(ts=[t - timedelta(hours=1) for t in TIMES])])
+    assert tamis.verify(SQL, {"air": table}).table["late"].to_pylist() == [0]
+    times = tamis.run(SQL, {"air": table})["ts"].to_pylist()
+    assert times == sorted(times)
+    with pytest.warns(tamis.TamisWarning, match="4 of 6 readings are late: .*\n  frame air, column ts, row"):
+        late = tamis.verify(SQL, {"air": table}, as_arrived=True)
     assert late.table["late"].to_pylist() == [3]
 
 

@@ -39,7 +39,7 @@ def verify(directory: Path, sql: str, *, future: bool) -> tuple[str, list[dict[s
             rows.insert(10, "x,2100-01-01T00:00:00Z,1")
         (directory / f"{stream}.csv").write_text("\n".join(["k,ts,v", *rows]) + "\n")
         inputs += ["--input", f"{stream}={directory / stream}.csv"]
-    arguments = ["verify", str(directory / "q.sql"), *inputs]
+    arguments = ["verify", str(directory / "q.sql"), *inputs, "--as-arrived"]
     printed = CliRunner().invoke(main, arguments, catch_exceptions=False)
     told = CliRunner().invoke(main, [*arguments, "--json"], catch_exceptions=False)
     assert (printed.exit_code, told.exit_code) == (0, 0)
@@ -79,3 +79,23 @@ def test_the_mover_is_the_one_behind_which_most_are_late() -> None:
     late = np.array([False, False, True, False, True, True, False, True])
     assert late_cause(times, late) == (3, 97, 2)
     assert late_cause(times, np.zeros(8, np.bool_)) is None
+
+
+def test_late_readings_are_counted_and_named_for_every_query(tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text(
+        ONE + "CREATE ALERT rises AS SELECT k, ts, v - lag(v) OVER w AS rise FROM a"
+        " WINDOW w AS (PARTITION BY k ORDER BY ts) QUALIFY rise > 1;"
+    )
+    rows = [f"x,2026-01-01T00:0{minute}:00Z,{3 * minute}" for minute in range(6)]
+    (tmp_path / "a.csv").write_text("\n".join(["k,ts,v", *rows[::-1]]) + "\n")
+    arguments = ["run", str(tmp_path / "q.sql"), "--input", f"a={tmp_path}/a.csv"]
+    ordered = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert (ordered.stdout.count("\n"), ordered.stderr) == (6, "")
+    arrived = CliRunner().invoke(main, [*arguments, "--as-arrived"], catch_exceptions=False)
+    assert arrived.stdout == "k,ts,rise\n"
+    assert arrived.stderr == (
+        "stream a: 5 of 6 readings are late: window functions and similar() are NULL for late readings, and"
+        " windows that have ended leave them out\n"
+        f"  {tmp_path}/a.csv, column ts, row 1: 2026-01-01T00:05:00Z is 60 s ahead of the readings behind it,"
+        " of which 5 are late\n"
+    )

@@ -21,9 +21,20 @@ from tamis.recordings.typed import Recording, read_recording
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+as_arrived_option = click.option(
+    "--as-arrived",
+    is_flag=True,
+    help="Rows of a recording have arrived in the order of their file, so that some may be late. By default "
+    "a recording is read in the order of its event times.",
+)
+
+
 def recording_options(command: _Command) -> _Command:
-    """Add FILE.sql, --input, --time-unit and --format, as `source`, `inputs`, `unit` and `form`."""
+    """Add FILE.sql, --input, --time-unit, --format and --as-arrived, as `source`, `inputs`, `unit`, `form`
+    and `as_arrived`.
+    """
     for decorate in (
+        as_arrived_option,
         click.option(
             "--format",
             "form",
@@ -72,16 +83,19 @@ def read_recordings(
     unit: TimeUnit | None = None,
     *,
     complete: bool = True,
+    as_arrived: bool = False,
 ) -> dict[str, Recording]:
     """The recordings of all streams that the queries read, by stream, as of
     `tamis.offline.recordings.read_recordings`. `unit` is the unit of times that are numbers; None: each
-    stream's own. Notices are written to standard error.
+    stream's own. `as_arrived`: rows are in the order of their arrival. Notices are written to standard error.
     """
     return _read_recordings(
         catalog,
         queries,
         files,
-        lambda stream, paths: read_recording(stream, paths, form, unit, absent_is_null=True),
+        lambda stream, paths: read_recording(
+            stream, paths, form, unit, absent_is_null=True, as_arrived=as_arrived
+        ),
         wording=COMMAND,
         notify=say,
         complete=complete,

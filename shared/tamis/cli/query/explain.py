@@ -9,7 +9,7 @@ import click
 import orjson
 
 from tamis.cli.common.choices import Choice
-from tamis.cli.common.recordings import files_of, read_recordings
+from tamis.cli.common.recordings import as_arrived_option, files_of, read_recordings
 from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError, SqlErrors
 from tamis.offline.explain import asked_queries, explained
@@ -50,6 +50,7 @@ Examples:
     type=Choice(get_args(TimeUnit)),
     help="The unit of times in recordings that are numbers. By default the time_unit of the stream, or us.",
 )
+@as_arrived_option
 @click.option("--json", "as_json", is_flag=True, help="Print only one JSON document.")
 def command(
     source: str,
@@ -58,6 +59,7 @@ def command(
     verbose: bool,
     inputs: tuple[str, ...],
     unit: TimeUnit | None,
+    as_arrived: bool,
     as_json: bool,
 ) -> None:
     """Show which readings of each query can be omitted and how much memory it needs, or why it is refused.
@@ -81,7 +83,11 @@ def command(
         raise
     chosen = asked_queries(catalog, statements, query, source)
     files = files_of(inputs, source, catalog)
-    recordings = read_recordings(catalog, chosen, files, None, unit, complete=False) if files else {}
+    recordings = (
+        read_recordings(catalog, chosen, files, None, unit, complete=False, as_arrived=as_arrived)
+        if files
+        else {}
+    )
     found = explained(chosen, catalog, statements, recordings, witness=run_witness)
     if as_json:
         click.echo(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2))

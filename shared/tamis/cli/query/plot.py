@@ -50,6 +50,7 @@ def command(
     inputs: tuple[str, ...],
     unit: TimeUnit | None,
     form: Format | None,
+    as_arrived: bool,
     value: str,
     stream: str | None,
     query: str | None,
@@ -64,7 +65,7 @@ def command(
     catalog, _ = statements_of(source)
     alert = chosen_query(catalog, query, source, COMMAND)
     files = files_of(inputs, source, catalog)
-    recordings = read_recordings(catalog, [alert], files, form, unit, complete=False)
+    recordings = read_recordings(catalog, [alert], files, form, unit, complete=False, as_arrived=as_arrived)
     series = retained_series(alert, catalog, recordings, value=value, stream=stream, wording=COMMAND)
     if output is None or picture is None:
         _show(series)

@@ -29,6 +29,7 @@ def command(
     inputs: tuple[str, ...],
     unit: TimeUnit | None,
     form: Format | None,
+    as_arrived: bool,
     query: str | None,
     output: str,
 ) -> None:
@@ -50,6 +51,7 @@ def command(
     )  # a mistake here must be found before the work
     catalog, _ = statements_of(source)
     chosen = chosen_query(catalog, query, source, COMMAND)
-    recordings = read_recordings(catalog, [chosen], files_of(inputs, source, catalog), form, unit)
+    files = files_of(inputs, source, catalog)
+    recordings = read_recordings(catalog, [chosen], files, form, unit, as_arrived=as_arrived)
     found = rows_of(chosen, catalog, recordings, wording=COMMAND, notify=say)
     write_table(found, output, output_form)

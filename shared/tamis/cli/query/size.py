@@ -9,7 +9,7 @@ import click
 import orjson
 
 from tamis.cli.common.choices import Choice
-from tamis.cli.common.recordings import files_of
+from tamis.cli.common.recordings import as_arrived_option, files_of
 from tamis.cli.common.sql_file import say, statements_of
 from tamis.errors import InputError
 from tamis.evaluation.watched_recording import watched_recording
@@ -72,6 +72,7 @@ Examples:
     type=Choice(["csv", "ndjson", "parquet"]),
     help="Format of recordings without a known extension.",
 )
+@as_arrived_option
 @click.option("--alarms", metavar="N/s", help="Alarms of all alerts.")
 @click.option(
     "--edges",
@@ -99,6 +100,7 @@ def command(
     inputs: tuple[str, ...],
     unit: TimeUnit | None,
     form: Format | None,
+    as_arrived: bool,
     alarms: str | None,
     edges: int | None,
     partitions: int | None,
@@ -128,7 +130,9 @@ def command(
     for name in files:
         _stream(name, catalog, f"--input {name}=")
     recordings = {
-        name: read_recording(catalog.streams[name], paths, form, unit, absent_is_null=True)
+        name: read_recording(
+            catalog.streams[name], paths, form, unit, absent_is_null=True, as_arrived=as_arrived
+        )
         for name, paths in files.items()
     }
     for name, recording in recordings.items():

@@ -29,7 +29,12 @@ Examples:
 @recording_options
 @click.option("--json", "as_json", is_flag=True, help="Print only one JSON document.")
 def command(
-    source: str, inputs: tuple[str, ...], unit: TimeUnit | None, form: Format | None, as_json: bool
+    source: str,
+    inputs: tuple[str, ...],
+    unit: TimeUnit | None,
+    form: Format | None,
+    as_arrived: bool,
+    as_json: bool,
 ) -> None:
     """Compare the alarms of each alert with those of a plain join over all readings.
 
@@ -56,7 +61,8 @@ def command(
     alerts = list(catalog.alerts.values())
     if not alerts:
         raise InputError("no alert to verify", where=source, hint="add a CREATE ALERT statement")
-    recordings = read_recordings(catalog, alerts, files_of(inputs, source, catalog), form, unit)
+    files = files_of(inputs, source, catalog)
+    recordings = read_recordings(catalog, alerts, files, form, unit, as_arrived=as_arrived)
     verdicts = verify(catalog, recordings, _progress)
     if as_json:
         click.echo(orjson.dumps([v.to_json() for v in verdicts], option=orjson.OPT_INDENT_2))

@@ -36,7 +36,7 @@ def played(case: RandomExistence, folder: Path) -> tuple[Replay, Definition, dic
         return None
     read = {source.stream for source in alert.query.sources}
     files = {name: paths for name, paths in case.write(folder).items() if name in read}
-    recordings = read_recordings(catalog, [alert], files, None)
+    recordings = read_recordings(catalog, [alert], files, None, as_arrived=True)
     return replay(plan.definitions[0], plan.streams, recordings), plan.definitions[0], recordings
 
 
@@ -115,7 +115,7 @@ def test_verify_finds_nothing_missed_and_nothing_extra(times: int, tmp_path: Pat
         alert = catalog.alerts["q"]
         read = {source.stream for source in alert.query.sources}
         files = {name: paths for name, paths in case.write(tmp_path).items() if name in read}
-        (verdict,) = verify(catalog, read_recordings(catalog, [alert], files, None))
+        (verdict,) = verify(catalog, read_recordings(catalog, [alert], files, None, as_arrived=True))
         assert verdict.same, f"seed {seed}: {verdict}\n{case.sql}"
         raised += verdict.alarms > 0
     assert raised > count // 3

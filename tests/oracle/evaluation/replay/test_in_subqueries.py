@@ -48,7 +48,7 @@ def test_the_rows_are_those_of_duckdb(tmp_path: Path) -> None:
             files[name] = [str(path)]
         expected = {(k, int(second), x, n) for k, second, x, n in duck.execute(sql).fetchall()}
         plan = first_plan(catalog)
-        recordings = read_recordings(catalog, [catalog.alerts["q"]], files, None)
+        recordings = read_recordings(catalog, [catalog.alerts["q"]], files, None, as_arrived=True)
         found = replay(plan.definitions[0], plan.streams, recordings)
         listed = [recordings["a"].columns[name].to_list() for name in ("k", "ts", "x", "n")]
         tuples = list(zip(*listed, strict=True))

@@ -23,7 +23,7 @@ def loaded(case: RandomFile, folder: Path) -> tuple[Catalog, dict[str, Recording
     alerts = list(catalog.alerts.values())
     read = {source.stream for alert in alerts for source in alert.query.sources}
     files = {name: paths for name, paths in case.write(folder).items() if name in read}
-    recordings = read_recordings(catalog, alerts, files, None)
+    recordings = read_recordings(catalog, alerts, files, None, as_arrived=True)
     drop_contradictory(catalog, recordings)
     return catalog, recordings
 
