@@ -108,7 +108,9 @@ def _aggregated(one: Aggregate, values: Values, none: bool) -> Values:
         return Values(low if low >= 0 else -math.inf, high if high <= 0 else math.inf)
     if one.function in _SPREADS:
         share, power = _SPREADS[one.function]
-        most = (high - low) ** power * share if math.isfinite(high - low) else math.inf
+        width = high - low if math.isfinite(high - low) else math.inf
+        # A product is infinite beyond the greatest DOUBLE, where a power raises OverflowError.
+        most = math.prod([width] * power) * share
         return _widened(Values(0.0, most))
     return ANYTHING
 

@@ -23,6 +23,7 @@ from tamis.planning.queries.standing_queries import is_standing
 from tamis.query.computed_columns import meaning
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
 from tamis.query.names import normalized_name, suggest
+from tamis.query.window_functions import WindowFunction
 from tamis.recordings.time_units import PER_SECOND, TimeUnit
 from tamis.recordings.typed import Recording
 from tamis.recordings.values import iso_text
@@ -138,15 +139,29 @@ def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> tupl
     if query.nested is not None:
         # Times of rows of aggregates are written as the event times of the first stream.
         first = next(one for one in recordings.values() if one.stream.time is not None)
-        return first.given[str(first.stream.time)].type, first.unit
+        return _form(first, str(first.stream.time))
     streams = {source.alias: source.stream for source in query.sources}
     read = (c for column in columns(expr) for c in columns(_aggregated(query, column)))
     times = [c for c in read if c.type is Type.TIMESTAMP]
     given = [(recordings[streams[c.alias]], c.name) for c in times]
     windows = WINDOW_COLUMNS if query.windowed else ()
     names = [(one, one.stream.time if name in windows else name) for one, name in given]
-    written = ((one.given[name].type, one.unit) for one, name in names if name is not None)
+    written = (_form(one, name) for one, name in names if name is not None)
     return next(written, (pa.int64(), "us"))
+
+
+def _form(recording: Recording, name: str) -> tuple[pa.DataType, TimeUnit]:
+    """The type and the unit in which a recording has the times of a column. The column of a window function
+    isn't in the files: its times have the form of those that it is computed from, or else of event times.
+    """
+    stream = recording.stream
+    if name not in recording.given:
+        watches = (
+            one for one in stream.watches if isinstance(one, WindowFunction) and one.column.name == name
+        )
+        read = (c.name for one in watches for c in columns(one.value) if c.type is Type.TIMESTAMP)
+        name = next(read, str(stream.time))
+    return recording.given[name].type, recording.unit
 
 
 def _aggregated(query: Query, column: Column) -> Expr:
@@ -181,21 +196,21 @@ def _output(found: Replay, name: str, expr: Expr, recordings: dict[str, Recordin
     vector = found.selected[name]
     if expr.type is not Type.TIMESTAMP:
         return pa.array(vector.data, _TYPES.get(expr.type, pa.int64()), mask=vector.null)
-    windowed = found.definition.window is not None
-    if isinstance(expr, Column) and not (windowed and expr.name in WINDOW_COLUMNS):
-        return _given(found, expr, recordings)[0].take(pa.array(found.rows[expr.alias]))
+    if isinstance(expr, Column):
+        recording, column = _source(found, expr, recordings)
+        if column == expr.name and column in recording.given:
+            return recording.given[column].take(pa.array(found.rows[expr.alias]))
     ticks = pa.array(vector.data, pa.int64(), mask=vector.null)
     first = found.definition.inputs[0]
     like = next((c for c in columns(expr) if c.type is Type.TIMESTAMP), None)
-    kind, unit = _given(found, like or Column(first.alias, first.time, Type.TIMESTAMP), recordings)
-    return _as_given(ticks, kind.type, unit)
+    like = like or Column(first.alias, first.time, Type.TIMESTAMP)
+    return _as_given(ticks, *_form(*_source(found, like, recordings)))
 
 
-def _given(
-    found: Replay, column: Column, recordings: dict[str, Recording]
-) -> tuple[pa.ChunkedArray, TimeUnit]:
-    """The times of a column as its recording has them, and the unit of those that are numbers."""
+def _source(found: Replay, column: Column, recordings: dict[str, Recording]) -> tuple[Recording, str]:
+    """The recording of a column of times, and the name of the column there: the start and the end of a window
+    are written as event times.
+    """
     source = next(s for s in found.definition.inputs if s.alias == column.alias)
     windowed = found.definition.window is not None and column.name in WINDOW_COLUMNS
-    recording = recordings[source.stream]
-    return recording.given[source.time if windowed else column.name], recording.unit
+    return recordings[source.stream], source.time if windowed else column.name

@@ -46,6 +46,7 @@ class Context:
     anonymous_names: set[str] = field(default_factory=set)  # given to queries without a name
     # The subqueries of WITH that the current SELECT can name; None for one with a mistake.
     subqueries: dict[str, DerivedDef | None] = field(default_factory=dict)
+    around: int = 0  # the number of queries around the current one, which is a subquery if there are any
     # Parses the text of a definition again, with another catalogue.
     parse: Callable[[str, Catalog, str | None], list[Statement]] = field(default=lambda *_: [], repr=False)
 

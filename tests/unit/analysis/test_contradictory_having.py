@@ -9,7 +9,8 @@ from tamis.query.parse import catalog_of
 
 AIR = """
 CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN -20 AND 100),
-  n INT NOT NULL CHECK (n BETWEEN 1 AND 5), ok BOOLEAN, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+  n INT NOT NULL CHECK (n BETWEEN 1 AND 5), ok BOOLEAN, wide DOUBLE CHECK (wide BETWEEN -2e15 AND 2e15),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
   WITH (keys = 3, rate = '10/s');
 CREATE STREAM bids (item INT CHECK (item IN (1, 2)), price INT CHECK (price BETWEEN 0 AND 9));
 """
@@ -36,6 +37,8 @@ CREATE STREAM bids (item INT CHECK (item IN (1, 2)), price INT CHECK (price BETW
         ("", "avg(x) > 99.9 AND count(*) < 2", None),
         ("", "count(x) < 1", None),
         ("", "stddev(x) > 84", None),
+        ("", f"variance({' * '.join(['wide'] * 11)}) > 3", None),
+        ("", f"count(*) > 1 AND stddev_pop({' * '.join(['wide'] * 21)}) > 3", None),
     ],
 )
 def test_having_of_windows(where: str, having: str, reason: str | None) -> None:

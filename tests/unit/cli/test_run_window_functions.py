@@ -29,6 +29,13 @@ CREATE ALERT often AS
 SELECT window_end, room, count(*) AS n
 FROM TUMBLE(air, ts, INTERVAL '1' MINUTE) WHERE x > lag(x) OVER (PARTITION BY room ORDER BY ts)
 GROUP BY window_end, room;
+CREATE ALERT times AS
+SELECT room, lag(ts) OVER w AS before, date_trunc('minute', lag(ts) OVER w) AS minute
+FROM air WINDOW w AS (PARTITION BY room ORDER BY ts) QUALIFY before IS NOT NULL;
+CREATE ALERT latest AS
+WITH p AS (SELECT room, ts, lag(ts) OVER (PARTITION BY room ORDER BY ts) AS before FROM air)
+SELECT room, max(before) AS latest, window_end FROM TUMBLE(p, ts, INTERVAL '1' MINUTE)
+GROUP BY room, window_end;
 """
 # Out of order; second 4 of b is late, second 99 of a too long after the reading before it. No value at 12.
 AIR = [
@@ -69,7 +76,7 @@ def rows(query: str) -> list[tuple[object, ...]]:
     result = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    return sorted(tuple(orjson.loads(line).values()) for line in lines)
+    return sorted((tuple(orjson.loads(line).values()) for line in lines), key=repr)
 
 
 def at(second: int) -> int:
@@ -87,6 +94,17 @@ def test_a_reading_is_compared_with_the_one_before_it() -> None:
 
 def test_rates_of_change_have_the_distance_in_time() -> None:
     assert rows("rates") == [("a", at(11), 2.0), ("a", at(15), 8.0), ("a", at(100), 7.0)]
+
+
+def test_times_of_earlier_readings_are_written_as_the_file_writes_times() -> None:
+    before = [("a", at(second)) for second in (10, 11, 12, 14, 99)] + [("b", at(10))]
+    assert rows("times") == [(room, time, time // 60_000_000 * 60_000_000) for room, time in before]
+    assert [(room, latest) for room, latest, _ in rows("latest")] == [
+        ("a", at(14)),
+        ("a", at(99)),
+        ("a", None),
+        ("b", at(10)),
+    ]
 
 
 def test_all_kinds_of_queries_are_verified() -> None:

@@ -193,7 +193,7 @@ def _defined(context: Context, table: exp.Expr, alias: str, name: Name) -> FromI
 
 def _windowed(context: Context, table: exp.Expr, item: FromItem, window: windows.WindowCall) -> FromItem:
     """An item of FROM in windows; without columns if it can't have windows, which is reported."""
-    if item.columns is not None and item.stream in context.catalog.tables:
+    if item.sources and all(context.stream(one) is None for one in item.sources):
         what = f"windows need event time, and '{item.stream}' is a table"
         context.error(what, table, "join the table without a window")
         return FromItem(item.alias, item.stream, None)

@@ -30,6 +30,7 @@ from tamis.query.unsupported import CLAUSES, CURRENT_TIMES, DISTINCT_ON, DISTINC
 
 _ALWAYS_SUPPORTED = ("expressions", "from_", "joins", "where", "with_")
 _OVER = ("windows", "qualify")  # of window functions
+_AROUND = "write it in the query around, which reads a stream, or prepare the rows in the table's file"
 _AGGREGATING = ("group", "having")  # supported over streams without event time, and over windows
 
 
@@ -39,12 +40,14 @@ class _Evaluation:
 
     `timeless`: no stream has event time. `in_time`: it is evaluated in application time, because it joins
     tables, mixes streams with and without event time, or eliminates duplicates. `windowed`: some stream has
-    windows.
+    windows. `of_tables`: it reads no stream, which is a mistake unless it is a subquery, and its rows aren't
+    aggregated.
     """
 
     timeless: bool = False
     in_time: bool = False
     windowed: bool = False
+    of_tables: bool = False
 
 
 def resolve_select(context: Context, node: exp.Expr, offset: int, resolve: ResolveQuery) -> Query | None:
@@ -98,7 +101,7 @@ def _resolved(
     if outputs is None or conjuncts is None or asof is None or not complete or not known or refused:
         resolve_grouping(context, resolver, node, aggregates, None)
         if refused:
-            _refuse_aggregates(context, node, aggregates)
+            _refuse_aggregates(context, node, aggregates, of_tables=evaluation.of_tables)
         return None
     distinct = node.args.get("distinct")
     if distinct is not None and not _supported_distinct(context, distinct, evaluation):
@@ -217,13 +220,16 @@ def _qualify(
 
 
 def _evaluation(context: Context, scope: FromScope, node: exp.Select) -> _Evaluation:
-    """The kind of evaluation of the query. A query that reads only tables is reported."""
+    """The kind of evaluation of the query. A query that reads only tables is reported, unless it is
+    a subquery.
+    """
     streams = [context.stream(source) for source, _ in scope.sources]
     windowed = any(source.windowed for source, _ in scope.sources)
     if streams and not any(streams):
-        hint = "join a stream with the table, or read its file directly"
-        context.error("this query reads only tables, and no stream", scope.sources[0][1], hint)
-        return _Evaluation(windowed=windowed)
+        if not context.around:
+            hint = "join a stream with the table, or read its file directly"
+            context.error("this query reads only tables, and no stream", scope.sources[0][1], hint)
+        return _Evaluation(of_tables=True)
     timed = [stream.time is not None for stream in streams if stream is not None]
     # Rows of aggregates come when their windows end, and are taken in order of event time.
     aggregated = any(source.aggregated is not None for source, _ in scope.sources)
@@ -237,6 +243,9 @@ def _evaluation(context: Context, scope: FromScope, node: exp.Select) -> _Evalua
 
 def _supported_distinct(context: Context, distinct: exp.Expr, evaluation: _Evaluation) -> bool:
     """Tell if DISTINCT is supported here; if not, that is reported."""
+    if evaluation.of_tables:
+        context.error("DISTINCT over tables alone is not supported", distinct, _AROUND)
+        return False
     supported = evaluation.timeless or evaluation.in_time
     if supported and distinct.args.get("on") is None:
         return True
@@ -245,10 +254,17 @@ def _supported_distinct(context: Context, distinct: exp.Expr, evaluation: _Evalu
     return False
 
 
-def _refuse_aggregates(context: Context, node: exp.Select, aggregates: Aggregates) -> None:
-    """Report aggregates, GROUP BY and HAVING over streams with event time and without windows, as one
-    mistake. Not if the query has the current time: then it is meant to find silent keys.
+def _refuse_aggregates(
+    context: Context, node: exp.Select, aggregates: Aggregates, *, of_tables: bool
+) -> None:
+    """Report aggregates, GROUP BY and HAVING over streams with event time and without windows, or over tables
+    alone, as one mistake. Not if the query has the current time: then it is meant to find silent keys.
     """
+    if of_tables:
+        place = aggregates.first_call or next(node.args[key] for key in _AGGREGATING if node.args.get(key))
+        if context.around:
+            context.error_once("aggregates over tables alone are not supported", place, _AROUND)
+        return
     if any(str(call.this).lower() in CURRENT_TIMES for call in node.find_all(exp.Anonymous)):
         return
     rewritten = in_windows(context.text, context.select_tokens, context.catalog)

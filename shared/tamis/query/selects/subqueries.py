@@ -71,7 +71,9 @@ def subquery(
 ) -> DerivedDef | None:
     """A subquery as a derived stream; None if a mistake was reported. `columns` are names for its columns."""
     offset = span(node)[0]
+    context.around += 1
     query = resolve(context, node, offset)
+    context.around -= 1
     if query is None:
         return None
     refusal = _unsupported(query)

@@ -59,12 +59,12 @@ def not_null_columns(context: Context, item: FromItem, conjuncts: Sequence[Conju
     found = set()
     for name, expr in (item.columns or {}).items():
         if isinstance(expr, Column):
-            stream = next(
-                (context.catalog.streams[s.stream] for s in item.sources if s.alias == expr.alias), None
-            )
+            source = next(one for one in item.sources if one.alias == expr.alias)
+            stream = context.stream(source)
             column = None if stream is None else stream.column(expr.name)
-            known = stream is not None and (expr.name == stream.time or expr in compared)
-            if known or (column is not None and column.not_null):
+            if expr in compared or (
+                stream is not None and (expr.name == stream.time or (column is not None and column.not_null))
+            ):
                 found.add(name)
     return found
 

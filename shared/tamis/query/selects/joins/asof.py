@@ -118,24 +118,24 @@ def _check_item(context: Context, scope: FromScope, number: int) -> bool:
     item = scope.items[number]
     if item.columns is None or not item.sources:
         return False
+    stream = context.stream(item.sources[0])
     what = hint = ""
     if number and number not in {clause.item for clause in scope.asof}:
         what = "ASOF JOIN beside other joins is not supported yet"
         hint = "write ASOF JOIN for each stream; beside a table, join all streams within a time"
-        if item.stream not in context.catalog.tables:
+        if stream is not None:
             hint = "write ASOF JOIN for each stream, or an alert of its own for the other join"
     elif len(item.sources) > 1:
         what = f"ASOF JOIN needs single streams, and '{item.stream}' joins several"
         hint = "write the ASOF JOINs over the streams themselves"
     elif item.sources[0].window is not None:
         what, hint = "windows beside ASOF JOIN are not supported yet", "write the stream without its windows"
-    elif item.stream in context.catalog.tables:
+    elif stream is None:
         what = f"ASOF JOIN needs event time, and '{item.stream}' is a table"
         hint = "write a query with JOIN … ON: a table has no earlier or later rows"
+    elif stream.time is not None:
+        return True
     else:
-        stream = context.catalog.streams[item.sources[0].stream]
-        if stream.time is not None:
-            return True
         what = f"ASOF JOIN needs event time, and stream '{stream.shown_name}' has no WATERMARK"
         hint = f"add WATERMARK FOR column AS column - INTERVAL '5' SECOND to stream {stream.shown_name}"
     context.error(what, item.offset, hint)

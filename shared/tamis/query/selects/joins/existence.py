@@ -97,17 +97,16 @@ class Hidden:
         *,
         negated: bool,
         at: int,
-        test: str = "EXISTS",
+        test: str,
         join: str = "join the table in the FROM of the query",
-    ) -> None:
-        """Add the sources of one test at offset `at`. `test`: its name in messages; `join`: what to write
-        instead of the test of a table.
+    ) -> bool:
+        """Add the sources of one test at offset `at`; False if a mistake in them was reported. `test`: its
+        name in messages; `join`: what to write instead of the test of a table.
         """
         if self.place is None:
             self.place = at
-        for source in sources:
-            if not _is_timed(context, source, at, test, join):
-                self.broken = True
+        timed = all([_is_timed(context, source, at, test, join) for source in sources])
+        self.broken |= not timed
         self.sources += sources
         names = tuple(source.alias for source in sources)
         if negated:
@@ -115,6 +114,7 @@ class Hidden:
         else:
             self.exists += names
             self.conjuncts += conjuncts
+        return timed
 
     def named(self, outer: FromScope) -> set[str]:
         """The names that sources have already."""
@@ -150,11 +150,18 @@ class ExistenceTests:
         conjuncts = self._finish(inner, [("ON", part) for part in operands(on, exp.And)])
         if conjuncts is not None:
             sources = [source for source, _ in inner.sources]
-            self.hidden.add(self.context, sources, conjuncts, negated=anti, at=at)
+            outer = kind not in ("ANTI", "SEMI")
+            test = "LEFT JOIN … IS NULL" if outer else f"{kind} JOIN"
+            advice = _join_of(sources, conjuncts, negated=anti)
+            added = self.hidden.add(
+                self.context, sources, conjuncts, negated=anti, at=at, test=test, join=advice
+            )
             name = item_name(join.this)
             self.scope.hidden_aliases.add(name)
-            if kind != "ANTI" and anti:
-                self.hidden.anti_joined[name] = not_null_columns(self.context, inner.items[0], conjuncts)
+            if outer:
+                (item,) = inner.items
+                tested = not_null_columns(self.context, item, conjuncts) if added else set(item.columns or ())
+                self.hidden.anti_joined[name] = tested
         return True
 
     def takes(self, part: exp.Expr) -> bool:
@@ -417,7 +424,7 @@ def _is_timed(context: Context, source: Source, at: int, test: str, join: str) -
         if test == "NO READING":
             hint = f"write FROM {stream.shown_name} WHERE NO READING FOR …, and {called} beside it after AND"
         context.error(f"{test} over a subquery or stream with {called} is not supported yet", at, hint)
-    elif source.window is not None:
+    elif source.windowed:
         hint = f"read the stream itself under {test}, and bound its times"
         context.error(f"{test} over windows is not supported", at, hint)
     elif stream.time is None:
