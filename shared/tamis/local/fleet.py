@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tamis.errors import EXIT_UNAVAILABLE, InputError
 from tamis.local.broker import EmbeddedKafka
@@ -17,10 +18,14 @@ from tamis.local.ports import free_ports
 from tamis.local.service_process import STARTING, ServiceProcess
 from tamis.local.supervisor import Supervisor
 from tamis.messaging.rights import RIGHTS, Right
+from tamis.query.file_access import SETTING
 from tamis.query.names import suggest
 from tamis.settings import KafkaSettings
 from tamis.settings.client import registry_client
 from tamis.web.registry_client import difference
+
+if TYPE_CHECKING:
+    from tamis.query.inline_patterns import Inlined
 
 # Spark and its first batch take about 20 s on two idle cores, and minutes on busy ones.
 READY_SECONDS = 300.0
@@ -142,13 +147,13 @@ class Fleet:
         checkpoint = str(self._directory("joiner"))
         self._add("joiner", ["joiner", "--checkpoint", checkpoint, "--master", f"local[{self.spec.cores}]"])
         self.processes["joiner"].start()
-        self._launch_registry()
-        # Meanwhile, since the modules of SQL take a second.
+        # Meanwhile the broker starts, since the modules of SQL take a second.
         inlined = {file: self._inlined(text, file) for file, text in sql.items()}
+        self._launch_registry([path for one in inlined.values() for path in one.tables])
         self._wait_for_registry(stopping)
         if stopping is not None and stopping.is_set():
             return
-        self._apply_all(inlined)
+        self._apply_all({file: one.text for file, one in inlined.items()})
         self._add("alerts", ["alerts", *(["--config", str(self.spec.alerts)] if self.spec.alerts else [])])
         self.processes["alerts"].start()
         if edges_last:
@@ -223,10 +228,17 @@ class Fleet:
             grant(self.broker, (*RIGHTS, *more, *self.spec.alerts_rights))
             self.logins.write_environments(own)
 
-    def _launch_registry(self) -> None:
+    def _launch_registry(self, tables: Sequence[str] = ()) -> None:
+        """Start the registry's process. `tables`: the only files that it may read, unless TAMIS_TABLES is
+        set.
+        """
         port = self.spec.registry_port or free_ports(1)[0]
         self.registry_url = f"http://127.0.0.1:{port}"
         self._add("registry", ["registry", "--port", str(port)], telemetry=port)
+        files = [path for path in map(os.path.abspath, tables) if os.path.isfile(path)]
+        if not os.environ.get(SETTING):
+            permitted = os.pathsep.join(path for path in dict.fromkeys(files) if os.pathsep not in path)
+            self.processes["registry"].environment.setdefault(SETTING, permitted)
         self.processes["registry"].start()
 
     def _wait_for_registry(self, stopping: threading.Event | None) -> None:
@@ -247,16 +259,16 @@ class Fleet:
         """Apply SQL at the registry. Raises TamisError; mistakes are at `file`:line:column. `keep`: a
         definition that is in service in another form stays as it is. Files of patterns are read here.
         """
-        return registry_client(self.registry_url).apply_sql(self._inlined(sql, file), file, keep=keep)
+        return registry_client(self.registry_url).apply_sql(self._inlined(sql, file).text, file, keep=keep)
 
-    def _inlined(self, sql: str, file: str | None) -> str:
+    def _inlined(self, sql: str, file: str | None) -> Inlined:
         """SQL with the values of patterns instead of their files. Raises SqlErrors."""
         from tamis.query.inline_patterns import inline_patterns
 
         inlined = inline_patterns(sql, file)
         for notice in inlined.notices:
             self._say(notice)
-        return inlined.text
+        return inlined
 
     def ended(self) -> str | None:
         """The name of a service that has ended unasked; None while all run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tamis.errors import InputError, RefusedError
@@ -18,10 +18,16 @@ MOST_BYTES = 1 << 28
 @dataclass(frozen=True)
 class FileAccess:
     """The files that tables and patterns may have: those inside some directories, after links are resolved.
-    With None, all files that the process can read.
+    With None, all files that the process can read. A single file may stand for a directory.
+
+    `none` and `hint`: the reason and the advice if there are no directories.
     """
 
     directories: tuple[str, ...] | None = None
+    none: str = field(default=f"files can't be read here: {SETTING} isn't set", repr=False)
+    hint: str = field(
+        default=f"set {SETTING} to the directory of their files, for the registry and the joiner", repr=False
+    )
 
     @staticmethod
     def from_setting(setting: str) -> FileAccess:
@@ -69,11 +75,7 @@ class FileAccess:
         if self.directories is None:
             return os.path.realpath(path)
         if not self.directories:
-            raise RefusedError(
-                f"files can't be read here: {SETTING} isn't set",
-                where=where,
-                hint=f"set {SETTING} to the directory of their files, for the registry and the joiner",
-            )
+            raise RefusedError(self.none, where=where, hint=self.hint)
         resolved = Path(os.path.realpath(path))
         if not any(resolved.is_relative_to(os.path.realpath(directory)) for directory in self.directories):
             raise RefusedError(
@@ -98,3 +100,9 @@ def _check_local(path: str, where: str) -> None:
 
 UNRESTRICTED = FileAccess()
 NO_ACCESS = FileAccess(())
+# For texts of clients that may not apply statements. Tables in service are read all the same.
+OF_READERS = FileAccess(
+    (),
+    "only a client that may apply statements may name files",
+    "use the tables and patterns that are in service, or write the values of a pattern",
+)

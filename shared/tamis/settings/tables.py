@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tamis.query.file_access import UNRESTRICTED, FileAccess
-from tamis.web.addresses import is_loopback
 
 
 class TableSettings(BaseSettings):
@@ -16,17 +15,16 @@ class TableSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="TAMIS_", frozen=True)
 
     tables: str = ""
-    """Directories with the files of [tables](sql.md#application-time), separated by `:`. Without it the
-    registry takes any file if only this machine can send statements, and refuses `CREATE TABLE` otherwise.
+    """Directories with the files of [tables](sql.md#files-of-tables-and-patterns), or single files, separated
+    by `:`. Without it the registry reads no file, and refuses `CREATE TABLE`.
     """
 
-    def registry(self, host: str, names: str) -> FileAccess:
-        """The files that tables in statements may name, if the registry listens on `host`. Without
-        TAMIS_TABLES these are all files if only this machine can send statements, and none if others can:
-        directly, or through a proxy that uses other `names`.
+    @property
+    def registry(self) -> FileAccess:
+        """The files that statements may name at the registry. The address of a client doesn't count, since
+        a proxy or another user of this machine also sends from loopback.
         """
-        alone = is_loopback(host) and not names.strip(" ,")
-        return UNRESTRICTED if alone and not self.tables else FileAccess.from_setting(self.tables)
+        return FileAccess.from_setting(self.tables)
 
     @property
     def joiner(self) -> FileAccess:

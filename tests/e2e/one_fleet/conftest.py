@@ -44,6 +44,7 @@ class OneFleet(FedFleet):
             "TAMIS_SCHEMA_REGISTRY_USERNAME": USER,
             "TAMIS_SCHEMA_REGISTRY_PASSWORD": PASSWORD,
             SETTING: FUNCTIONS,
+            "TAMIS_TABLES": str(directory.parent),
             "PYTHONPATH": str(Path(__file__).parents[3]),
         }
         (port,) = free_ports(1)

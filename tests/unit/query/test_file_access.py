@@ -51,26 +51,23 @@ def test_a_joiner_reads_tables_from_where_the_setting_says_alone(tmp_path: Path)
     assert unable(path, FileAccess((str(tmp_path),))) == {}
 
 
-@pytest.mark.parametrize(
-    ("host", "names", "unset"),
-    [
-        ("127.0.0.1", "", UNRESTRICTED),
-        ("::1", " ", UNRESTRICTED),
-        ("localhost", ",", UNRESTRICTED),
-        ("127.0.0.1", "tamis.example.com", NO_ACCESS),  # by a proxy
-        ("0.0.0.0", "", NO_ACCESS),
-        ("registry", "", NO_ACCESS),
-    ],
-)
-def test_the_setting_names_directories(
-    monkeypatch: pytest.MonkeyPatch, host: str, names: str, unset: FileAccess
-) -> None:
+def test_the_setting_alone_decides_what_a_registry_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TAMIS_TABLES", raising=False)
     settings = load(TableSettings)
-    assert (settings.registry(host, names), settings.joiner) == (unset, UNRESTRICTED)
+    assert (settings.registry, settings.joiner) == (NO_ACCESS, UNRESTRICTED)
     monkeypatch.setenv("TAMIS_TABLES", os.pathsep.join(["/srv/a", "", "/srv/b"]))
     settings = load(TableSettings)
-    assert settings.registry(host, names) == settings.joiner == FileAccess(("/srv/a", "/srv/b"))
+    assert settings.registry == settings.joiner == FileAccess(("/srv/a", "/srv/b"))
+
+
+def test_a_single_file_may_be_permitted(tmp_path: Path) -> None:
+    for name in ("lots.csv", "lots.csv.old"):
+        (tmp_path / name).write_text("id\n1\n")
+    access = FileAccess((str(tmp_path / "lots.csv"),))
+    assert access.resolve(str(tmp_path / "lots.csv"), "") == str((tmp_path / "lots.csv").resolve())
+    for path in ("lots.csv.old", "lots.csv/../lots.csv.old", "."):
+        with pytest.raises(RefusedError):
+            access.resolve(str(tmp_path / path), "")
 
 
 def test_a_link_may_lead_to_a_file_of_another_name(tmp_path: Path) -> None:

@@ -191,6 +191,13 @@ def test_files_become_values_on_the_same_lines(write: Write) -> None:
         assert [error.position.line for error in raised.value.errors if error.position] == [7]
 
 
+def test_the_files_of_tables_are_named(write: Write) -> None:
+    text = """-- CREATE TABLE no (a INT) WITH (path = 'no.csv');
+        create table one (a INT CHECK (f(a) > 0)) WITH (PATH = '/srv/one.csv'); CREATE TABLE none (a INT);
+        CREATE STREAM s (path VARCHAR DEFAULT 'path'); CREATE TABLE two (a INT) WITH (path='b''s.csv')"""
+    assert inline_patterns(text).tables == ("/srv/one.csv", "b's.csv")
+
+
 def test_notices_and_mistakes_of_files_that_become_values(write: Write) -> None:
     write("t,v", "0,1", "1,3")
     write("0", "x", name="wrong.csv")

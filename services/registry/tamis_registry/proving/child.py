@@ -59,7 +59,14 @@ def _answer(request: Request | TrialRequest, catalog: Catalog, connection: Conne
             from tamis_registry.proving.trial import try_out
 
             return try_out(request.trial, catalog)
-        return read(request.text, catalog, request.file, keep=request.keep, before_each=before_each)
+        return read(
+            request.text,
+            catalog,
+            request.file,
+            keep=request.keep,
+            files=request.files,
+            before_each=before_each,
+        )
     except TamisError as error:
         return Failed(error)
     except MemoryError:

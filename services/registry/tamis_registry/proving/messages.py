@@ -27,12 +27,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Request:
-    """A text to read, with the changes that the replica needs first."""
+    """A text to read, with the changes that the replica needs first. `files`: it may name files."""
 
     difference: Difference
     text: str
     file: str | None
     keep: bool
+    files: bool = True
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Trial:
     """A text with a query to run on samples. `query` is its name; None: the last query of the text.
 
     Without `samples`, the answer is `Needed`. `unit` is the unit of times that are numbers, if it isn't that
-    of the streams.
+    of the streams. `files`: the text may name files. `tables`: the query may read tables in service.
     """
 
     text: str
@@ -68,6 +69,8 @@ class Trial:
     samples: Mapping[str, Sample] | None
     unit: TimeUnit | None
     limits: TrialLimits
+    files: bool = True
+    tables: bool = True
 
 
 @dataclass(frozen=True)

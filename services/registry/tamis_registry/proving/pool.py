@@ -70,12 +70,20 @@ class Provers:
         """The number of texts that are being read."""
         return len(self._all) - len(self._idle)
 
-    async def read(self, text: str, catalog: Catalog, file: str | None = None, *, keep: bool = False) -> Read:
-        """Have a text read; cancelling this cancels the work.
+    async def read(
+        self,
+        text: str,
+        catalog: Catalog,
+        file: str | None = None,
+        *,
+        keep: bool = False,
+        files: bool = True,
+    ) -> Read:
+        """Have a text read; cancelling this cancels the work. `files`: the text may name files.
 
         Raises the errors of `Prover.ask`, and UnavailableError if too many texts wait.
         """
-        return await self._run(lambda prover: prover.ask(text, catalog, file, keep=keep))
+        return await self._run(lambda prover: prover.ask(text, catalog, file, keep=keep, files=files))
 
     async def try_out(self, trial: Trial, catalog: Catalog) -> Needed | Tried:
         """Have a query of a text run on samples, as of `Prover.try_out`; cancelling this cancels the work.

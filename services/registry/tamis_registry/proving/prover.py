@@ -81,14 +81,17 @@ class Prover:
             if self._process is None or self._process.poll() is not None:
                 self._start()
 
-    def ask(self, text: str, catalog: Catalog, file: str | None, *, keep: bool) -> Read:
-        """Parse and prove a text in the process, against a catalogue.
+    def ask(self, text: str, catalog: Catalog, file: str | None, *, keep: bool, files: bool = True) -> Read:
+        """Parse and prove a text in the process, against a catalogue. `files`: the text may name files.
 
         Raises the TamisError that applying the text would raise; RefusedError if proving needs more time or
         memory than allowed; UnavailableError if the process was killed for another reason.
         """
         answer = self._exchange(
-            lambda changes: Request(changes, text, file, keep), catalog, self._settings.seconds, _PROOFS
+            lambda changes: Request(changes, text, file, keep, files),
+            catalog,
+            self._settings.seconds,
+            _PROOFS,
         )
         assert isinstance(answer, Read)
         return answer

@@ -23,6 +23,7 @@ from tamis.offline.wording import REQUEST
 from tamis.plan.model import StreamPlan
 from tamis.planning.explanations.measured import plan_alone, retained_by_edges
 from tamis.planning.queries.standing_queries import is_standing
+from tamis.query.file_access import FileAccess
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, StreamDef
 from tamis.query.names import normalized_name
 from tamis.recordings.rows import JsonRows
@@ -36,6 +37,11 @@ from tamis_registry.proving.messages import Needed, NeededStream, Sample, Trial,
 # Of the rows as JSON: further rows are left out.
 MOST_BYTES = 2 * 2**20
 _AT_ONCE = 50  # rows that are made at a time
+_NO_TABLES = FileAccess(
+    (),
+    "a trial shows the rows of the tables that it reads, and this client may not see readings",
+    "use a token with 'readings: true'",
+)
 
 
 def try_out(trial: Trial, catalog: Catalog) -> Needed | Tried:
@@ -43,7 +49,7 @@ def try_out(trial: Trial, catalog: Catalog) -> Needed | Tried:
 
     Raises the errors of a text, InputError for wrong samples, and NotAcceptedError.
     """
-    statements = parsed(trial.text, catalog, trial.file)
+    statements = parsed(trial.text, catalog, trial.file, files=trial.files)
     draft = catalog.copy()
     for statement in statements:
         carry_out(draft, statement)
@@ -54,6 +60,8 @@ def try_out(trial: Trial, catalog: Catalog) -> Needed | Tried:
     if not asked:
         raise InputError("no query to try", where=where, hint="add a CREATE ALERT or EXPLAIN statement")
     chosen = runnable(asked[-1])
+    if not trial.tables:
+        draft.file_access = _NO_TABLES
     if trial.samples is None:
         return _needed(chosen, draft)
     return _tried(chosen, draft, trial, trial.samples)

@@ -34,5 +34,4 @@ def command(host: str | None, port: int | None) -> None:
     settings = load(RegistrySettings)
     host = host if host is not None else settings.registry_host
     port = port if port is not None else settings.registry_port
-    file_access = load(TableSettings).registry(host, settings.registry_hosts)
-    run(settings, load(KafkaSettings), host, port, file_access)
+    run(settings, load(KafkaSettings), host, port, load(TableSettings).registry)

@@ -132,7 +132,10 @@ def _declared(
         if changed != column:
             streams[stream] = _with(streams[stream], changed)
             said.append(f"{stream}.{name} {' '.join(parts)}")
-    return Catalog(streams, catalog.derived, catalog.functions, tables=catalog.tables), said
+    declared = Catalog(
+        streams, catalog.derived, catalog.functions, tables=catalog.tables, file_access=catalog.file_access
+    )
+    return declared, said
 
 
 def _within(column: ColumnDef) -> Call:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tamis.errors import UnavailableError
 from tamis.persistent.dicts import PersistentDict
 from tamis.planning.proof_results import WorkedOut, work_out
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement
+from tamis.query.file_access import OF_READERS
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement, TableDef
 from tamis.query.parse import parse
-from tamis_registry.core.statements.catalog_changes import carry_out, stays
+from tamis_registry.core.statements.catalog_changes import carry_out, same, stays
 
 Definitions = MutableMapping[str, object]
 
@@ -49,15 +50,16 @@ def read(
     file: str | None = None,
     *,
     keep: bool = False,
+    files: bool = True,
     before_each: Callable[[AlertDef | DerivedDef], None] = lambda _: None,
 ) -> Read:
     """Parse a text with a catalogue, and explain and prove its queries. Raises the same TamisErrors as
     applying the text.
 
-    `keep`: existing definitions stay as they are. `before_each` is called with each query before it is
-    proved.
+    `keep`: existing definitions stay as they are. `files`: the text may name files. `before_each` is called
+    with each query before it is proved.
     """
-    statements = tuple(parsed(text, catalog, file, keep=keep))
+    statements = tuple(parsed(text, catalog, file, keep=keep, files=files))
     draft, found = catalog.copy(), []
     for statement in statements:
         stay = keep and stays(catalog, statement)
@@ -71,16 +73,25 @@ def read(
     return Read(statements, tuple(found))
 
 
-def parsed(text: str, catalog: Catalog, file: str | None = None, *, keep: bool = False) -> list[Statement]:
+def parsed(
+    text: str, catalog: Catalog, file: str | None = None, *, keep: bool = False, files: bool = True
+) -> list[Statement]:
     """The statements of a text, parsed with a catalogue. With `keep`, statements about existing definitions
-    change nothing.
+    change nothing. Without `files`, a text that names files other than those of tables in service is refused.
     """
 
     def carry(draft: Catalog, statement: Statement) -> None:
         if not (keep and stays(catalog, statement)):
             carry_out(draft, statement)
 
-    return parse(text, catalog, carry, file)
+    if files:
+        return parse(text, catalog, carry, file)
+    statements = parse(text, replace(catalog, file_access=OF_READERS), carry, file)
+    for one in statements:
+        known = catalog.tables.get(one.name) if isinstance(one, TableDef) else None
+        if isinstance(one, TableDef) and (known is None or not same(known, one)):
+            OF_READERS.resolve(one.path, f"{one.position}: table {one.name}")
+    return statements
 
 
 def same_definitions(one: Catalog, other: Catalog) -> bool:

@@ -26,6 +26,7 @@ from tamis_registry.http.common.parts import (
     read_sql,
     while_connected,
 )
+from tamis_registry.http.common.rights import may_change
 from tamis_registry.http.documents.alerts import outcome_document
 from tamis_registry.http.schemas.explanations import Explanations
 from tamis_registry.http.schemas.statements import Outcome as OutcomeType
@@ -65,15 +66,15 @@ class Statements:
             raise
         return await run_in_threadpool(self._answer, outcomes)
 
-    async def explain(self, text: str, file: str | None) -> Response:
-        """The changes that a text would make to queries."""
+    async def explain(self, text: str, file: str | None, *, files: bool) -> Response:
+        """The changes that a text would make to queries. `files`: the text may name files."""
 
         def use(read: Read, by: Catalog) -> Response:
             with self._worker.reading() as (registry, _):
                 snapshot = registry.snapshot()
             return as_json({"queries": snapshot.explain_read(read, by)})
 
-        return await self._read(text, file, keep=False, use=use)
+        return await self._read(text, file, keep=False, files=files, use=use)
 
     def change(self, decide: Callable[[Registry, int], tuple[list[Outcome], Change]]) -> Response:
         """Apply a change that has no text to read."""
@@ -84,10 +85,18 @@ class Statements:
             raise
         return self._answer(outcomes)
 
-    async def _read(self, text: str, file: str | None, *, keep: bool, use: Callable[[Read, Catalog], T]) -> T:
+    async def _read(
+        self,
+        text: str,
+        file: str | None,
+        *,
+        keep: bool,
+        files: bool = True,
+        use: Callable[[Read, Catalog], T],
+    ) -> T:
         for left in reversed(range(MOST_TRIES)):
             by = await run_in_threadpool(self._catalog)
-            read = await self._provers.read(text, by, file, keep=keep)
+            read = await self._provers.read(text, by, file, keep=keep, files=files)
             try:
                 return await run_in_threadpool(use, read, by)
             except OutdatedError:
@@ -140,7 +149,7 @@ def statement_routes(app: FastAPI, made: Statements) -> None:
     )
     async def explain(request: Request, file: File = None) -> Response:
         text = await read_sql(request)
-        return await while_connected(request, made.explain(text, file))
+        return await while_connected(request, made.explain(text, file, files=may_change(request)))
 
     def drop(kind: Literal["alert", "stream", "function", "table", "pattern"], name: str) -> Response:
         def decide(registry: Registry, now: int) -> tuple[list[Outcome], Change]:

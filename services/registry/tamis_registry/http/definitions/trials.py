@@ -19,7 +19,7 @@ from tamis.recordings.time_units import TimeUnit
 from tamis.web.body import read_body
 from tamis_registry.http.common.parts import BODY_LIMIT, TEXT_TYPES, File, read_sql, while_connected
 from tamis_registry.http.common.reading_turns import ReadingTurns
-from tamis_registry.http.common.rights import refusal_of_readings
+from tamis_registry.http.common.rights import may_change, may_see_readings, refusal_of_readings
 from tamis_registry.http.schemas.trials import TrialBody, TrialResult
 from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.kafka.recent_samples import recent_sample
@@ -154,7 +154,17 @@ def trial_routes(app: FastAPI, trials: Trials) -> None:
         if refusal is not None:
             return refusal
         limits = replace(_LIMITS, rows=limit)
-        trial = Trial(asked.text, file, query, asked.samples, asked.unit, limits)
+        writer = may_change(request)
+        trial = Trial(
+            asked.text,
+            file,
+            query,
+            asked.samples,
+            asked.unit,
+            limits,
+            files=writer,
+            tables=writer or may_see_readings(request),
+        )
         return await while_connected(request, trials.run(trial))
 
 
