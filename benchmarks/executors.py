@@ -77,9 +77,10 @@ def _joined(directory: Path, bootstrap: str, count: int, given: Input, say: Say)
     checkpoint.mkdir(parents=True)
     conf = directory / "spark.conf"
     # The checkpoint is on a file system that only Hadoop can read, as on a cluster of several machines.
-    conf.write_text(f"spark.hadoop.fs.viewfs.mounttable.tamis.link./joiner file://{checkpoint}\n")
+    link = f"spark.hadoop.fs.viewfs.mounttable.tamis.link./joiner file://{checkpoint}\n"
     driver, blocks = free_ports(2)
     with running(SparkCluster(directory / "cluster", count, "1200m", bound=True)) as cluster:
+        conf.write_text(cluster.properties.read_text() + link)
         settings = {
             "TAMIS_JOINER_MASTER": cluster.url,
             "TAMIS_JOINER_MEMORY": MEMORY,

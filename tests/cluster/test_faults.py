@@ -77,6 +77,7 @@ def settings(folder: Path, cluster: SparkCluster, bootstrap: str, checkpoint: st
         "TAMIS_KAFKA_BOOTSTRAP": bootstrap,
         "TAMIS_TELEMETRY_PORT": str(telemetry),
         "TAMIS_JOINER_MASTER": cluster.url,
+        "TAMIS_JOINER_SPARK_CONF": str(cluster.properties),
         "TAMIS_JOINER_MEMORY": "700m",
         "TAMIS_JOINER_CHECKPOINT": checkpoint,
         "TAMIS_JOINER_ENVIRONMENT": str(folder / "environment.tar.gz"),

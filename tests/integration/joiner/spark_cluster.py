@@ -19,6 +19,7 @@ import pyspark
 from tamis.java.runtime import find_java
 from tamis.local.parent_death_signal import with_parent_death_signal
 from tamis.local.ports import free_ports
+from tamis_joiner.spark.authentication import write_file
 
 SPARK_HOME = Path(pyspark.__file__).parent
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -49,6 +50,12 @@ class SparkCluster:
     def __post_init__(self) -> None:
         self.ports = free_ports(2 + 2 * self.count)
         self.folder.mkdir(parents=True, exist_ok=True)
+        write_file(self.properties)
+
+    @property
+    def properties(self) -> Path:
+        """The file of properties that all processes of the cluster have, the joiner too."""
+        return self.folder / "spark.conf"
 
     @property
     def url(self) -> str:
@@ -67,6 +74,7 @@ class SparkCluster:
         java = [f"-Dspark.deploy.{name}={value}" for name, value in recovery.items()]
         deploy = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
         arguments = [*deploy, "--port", str(self.ports[0]), "--webui-port", str(self.ports[1])]
+        arguments += ["--properties-file", str(self.properties)]
         self.master = self._start("master", java, arguments)
         deadline = time.monotonic() + STARTING
         while not answers(self.ports[0]):
@@ -80,7 +88,8 @@ class SparkCluster:
         worker = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--port", str(port)]
         work = str(self.folder / f"worker-{number}" / "work")
         size = ["--cores", "1", "--memory", self.memory, "--work-dir", work]
-        arguments = [*worker, "--webui-port", str(page), *size, self.url]
+        arguments = [*worker, "--webui-port", str(page), *size]
+        arguments += ["--properties-file", str(self.properties), self.url]
         cores = sorted(os.sched_getaffinity(0))
         core = cores[number % len(cores)] if self.bound else None
         self.workers[number] = self._start(f"worker-{number}", [], arguments, self.hidden, core)

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
+from tests.integration.joiner import spark_rpc
 from tests.integration.joiner.spark_cluster import SparkCluster, running
 from tests.integration.joiner.test_joiner import SECOND, Bench, create, plan, sum_alert, topic_of
 
@@ -23,6 +25,7 @@ from tamis.local.broker import EmbeddedKafka
 from tamis.local.ports import free_ports
 from tamis.local.service_process import ServiceProcess
 from tamis.messaging import topics
+from tamis_joiner.spark.authentication import SECRET
 
 STARTING = 120.0
 
@@ -33,18 +36,20 @@ def cluster(tmp_path: Path) -> Iterator[SparkCluster]:
         yield made
 
 
-def joiner_settings(folder: Path, master: str, bootstrap: str, telemetry: int) -> dict[str, str]:
+def joiner_settings(folder: Path, cluster: SparkCluster, bootstrap: str, telemetry: int) -> dict[str, str]:
     driver, blocks = free_ports(2)
     (folder / "plant_functions.py").write_text("def twice(v):\n    return v * 2\n")
     (folder / "checkpoint").mkdir()
     conf = folder / "spark.conf"
-    conf.write_text(f"spark.hadoop.fs.viewfs.mounttable.tamis.link./joiner file://{folder}/checkpoint\n")
+    link = f"spark.hadoop.fs.viewfs.mounttable.tamis.link./joiner file://{folder}/checkpoint\n"
+    conf.touch(0o600)
+    conf.write_text(cluster.properties.read_text() + link)
     return {
         "TAMIS_KAFKA_BOOTSTRAP": bootstrap,
         "TAMIS_TELEMETRY_PORT": str(telemetry),
         "TAMIS_FUNCTIONS": "plant_functions",
         "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]),
-        "TAMIS_JOINER_MASTER": master,
+        "TAMIS_JOINER_MASTER": cluster.url,
         "TAMIS_JOINER_MEMORY": "600m",
         "TAMIS_JOINER_CHECKPOINT": "viewfs://tamis/joiner",
         "TAMIS_JOINER_SPARK_CONF": str(conf),
@@ -64,7 +69,7 @@ def test_on_a_cluster_an_executor_is_killed_and_no_alarm_is_missed(
     url = f"http://127.0.0.1:{telemetry}"
     streams = [topic_of("air"), topic_of("soil")]
     create(empty.bootstrap, topics.PLANS, topics.ALARMS, topics.FRONTIERS, topics.DEAD_LETTERS, *streams)
-    environment = joiner_settings(tmp_path, cluster.url, empty.bootstrap, telemetry)
+    environment = joiner_settings(tmp_path, cluster, empty.bootstrap, telemetry)
     joiner = ServiceProcess("joiner", ["joiner"], environment, tmp_path / "joiner.log", f"{url}/readyz")
     bench = Bench(empty.bootstrap, joiner, url, tmp_path / "checkpoint/query", random.Random(5))
     joiner.start()
@@ -78,6 +83,7 @@ def test_on_a_cluster_an_executor_is_killed_and_no_alarm_is_missed(
         bench.until(lambda: bench.raised("worn") >= expected(bench), STARTING)
         state = tmp_path / "checkpoint/query/state/0"
         bench.until(lambda: any(state.rglob("*.changelog")))
+        strangers_are_refused(cluster, joiner)
 
         victim, *_ = cluster.executors()
         os.kill(victim.pid, signal.SIGKILL)
@@ -90,6 +96,22 @@ def test_on_a_cluster_an_executor_is_killed_and_no_alarm_is_missed(
     finally:
         bench.consumer.close()
         joiner.stop(timeout=15.0)
+
+
+def strangers_are_refused(cluster: SparkCluster, joiner: ServiceProcess) -> None:
+    """Nobody without the secret speaks to any process of Spark, and no command line has the secret."""
+    roots = [psutil.Process(one.pid) for one in (cluster.master, *cluster.workers.values())]
+    roots.append(psutil.Process(joiner.pid))
+    asked = 0
+    for root in roots:
+        answers = [spark_rpc.call(address) for address in spark_rpc.listening(root)]
+        assert not [answer for answer in answers if spark_rpc.DESERIALISED in answer]
+        asked += sum(spark_rpc.REFUSED in answer for answer in answers)
+    # The RPC of master, two workers and driver, and the block managers of two executors and the driver.
+    assert asked >= 7
+    secret = cluster.properties.read_text().split(f"{SECRET} ")[1].split()[0]
+    shown = [one.cmdline() for root in roots for one in (root, *root.children(recursive=True))]
+    assert len(shown) > 6 and not [line for line in shown if any(secret in part for part in line)]
 
 
 def expected(bench: Bench) -> set[object]:

@@ -27,6 +27,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.integration.edges import wipe
+from tests.integration.joiner import spark_rpc
 
 from tamis.errors import UnavailableError
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
@@ -320,6 +321,22 @@ def test_tasks_leave_no_connections_behind(bench: Bench) -> None:
         bench.until(is_read)
     left = [one for one in jvm.net_connections() if one.status == psutil.CONN_CLOSE_WAIT]
     assert len(left) < 10 and jvm.num_fds() < before + 20
+
+
+def test_strangers_on_this_machine_are_refused(bench: Bench) -> None:
+    """Spark's ports give Java's deserialisation nothing of theirs, and Python's workers have no ports."""
+    joiner = psutil.Process(bench.joiner.pid)
+    (jvm,) = [one for one in joiner.children(recursive=True) if one.name() == "java"]
+    addresses = spark_rpc.listening(joiner)
+    assert {address.removeprefix("::ffff:") for address, _ in addresses} == {"127.0.0.1"}
+    answers = [spark_rpc.call(address) for address in addresses]
+    assert not [answer for answer in answers if spark_rpc.DESERIALISED in answer]
+    assert sum(spark_rpc.REFUSED in answer for answer in answers) == 2  # the driver and its block manager
+    gateways = [spark_rpc.gateway(address) for address in spark_rpc.listening(jvm)]
+    assert sum("Authentication error" in answer for answer in gateways) == 1
+    # All others are the JVM's: the telemetry port is the only one of Python's.
+    ports = {int(bench.url.rpartition(":")[2])}
+    assert {port for _, port in addresses} == ports | {port for _, port in spark_rpc.listening(jvm)}
 
 
 def test_new_topic_and_plan_while_running(bench: Bench) -> None:

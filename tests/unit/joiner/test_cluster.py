@@ -10,6 +10,7 @@ from tamis.errors import InputError
 from tamis_joiner.checkpoint.location import LocalFiles, Location
 from tamis_joiner.environment import code_digest
 from tamis_joiner.settings import JoinerSettings
+from tamis_joiner.spark.authentication import AUTHENTICATION, SECRET, check_secret, write_file
 from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, read_properties
 from tamis_joiner.spark.session import collector
 
@@ -148,6 +149,24 @@ def test_a_wrong_property_is_named_with_its_line(tmp_path: Path, text: str, mess
 def test_a_missing_file_of_properties_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nothing\.conf"):
         read_properties(tmp_path / "nothing.conf", {})
+
+
+def test_a_standalone_cluster_needs_a_secret_of_its_operator(tmp_path: Path) -> None:
+    standalone = JoinerSettings(master="spark://spark:7077")
+    with pytest.raises(InputError, match=r"TAMIS_JOINER_SPARK_CONF: a standalone master needs spark\.auth"):
+        check_secret(standalone, {})
+    check_secret(standalone, {"spark.authenticate": "false"})
+    # Spark itself makes that of others.
+    for master in ("local[2]", "k8s://https://kubernetes"):
+        check_secret(JoinerSettings(master=master), {})
+    file = tmp_path / "spark.conf"
+    write_file(file)
+    assert file.stat().st_mode & 0o777 == 0o400
+    made = read_properties(file, {})
+    assert made.keys() == AUTHENTICATION.keys() | {SECRET} and len(made[SECRET]) > 40
+    check_secret(standalone, made)
+    write_file(file)
+    assert read_properties(file, {}) == made
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ TAMIS_IMAGES = {
     f"tamis-{service.name}" for service in (REPOSITORY / "services").iterdir() if service.is_dir()
 }
 # Services that do one thing and end. They have no health to check.
-JOBS = {"tokens", "statements", "kafka-users"}
+JOBS = {"tokens", "statements", "kafka-users", "spark-secret"}
 _VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z_][A-Z0-9_]*)(?::?[-?]([^}]*))?\}")
 
 

@@ -24,6 +24,7 @@ from tamis.java.jars import jars
 from tamis.telemetry import get_logger
 from tamis_joiner.environment import unpacked
 from tamis_joiner.settings import JoinerSettings, bytes_of
+from tamis_joiner.spark.authentication import AUTHENTICATION, check_secret
 from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, is_local, read_properties
 from tamis_joiner.spark.failures import KILLED_HINT
 from tamis_joiner.spark.java_logs import CONFIGURATION, forwarded_logs
@@ -77,6 +78,8 @@ _SETTINGS = {
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # Spark starts them by `python -m`, which would look for modules in the working directory first.
     "spark.executorEnv.PYTHONSAFEPATH": "1",
+    # Python and the JVM exchange pickled objects and state. Everybody on the machine could connect to a port.
+    "spark.python.unix.domain.socket.enabled": "true",
 }
 
 # For a checkpoint that is a path. Without its native library, Hadoop's local file system starts `chmod` about
@@ -141,7 +144,11 @@ def session(
     os.environ["PYTHONSAFEPATH"] = "1"
     os.environ["SPARK_LAUNCHER_OPTS"] = _LAUNCHER_OPTIONS
     properties = _properties(settings, java_options, local_files=local_files, json_logs=stderr is not None)
-    given = read_properties(settings.spark_conf, properties)
+    # The operator of a cluster decides how its processes authenticate: they have a file in common.
+    fixed = properties | AUTHENTICATION if is_local(settings.master) else properties
+    given = read_properties(settings.spark_conf, fixed)
+    check_secret(settings, given)
+    properties |= AUTHENTICATION
     if stderr is not None:
         conf = SparkConf(loadDefaults=False).setAll(list(properties.items()))
         with _arguments(settings):
