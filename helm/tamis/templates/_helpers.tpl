@@ -52,5 +52,5 @@ labels:
 {{/* The names of a component's Service within the cluster, as YAML lists take them. */}}
 {{- define "tamis.serviceNames" -}}
 {{- $service := printf "%s.%s" (include "tamis.component" .) .root.Release.Namespace -}}
-{{ $service }},{{ $service }}.svc,{{ $service }}.svc.{{ .root.Values.clusterDomain }}
+{{ include "tamis.component" . }},{{ $service }},{{ $service }}.svc,{{ $service }}.svc.{{ .root.Values.clusterDomain }}
 {{- end }}

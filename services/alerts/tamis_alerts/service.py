@@ -63,7 +63,9 @@ def serve(config: AlertsConfig, kafka: KafkaSettings, settings: ServiceSettings)
     return_freed_memory()
     collect_seldom()
     metrics, health = Metrics("alerts"), Health()
-    telemetry = TelemetryServer(metrics, health, settings.telemetry_host, settings.telemetry_port)
+    telemetry = TelemetryServer(
+        metrics, health, settings.telemetry_host, settings.telemetry_port, settings.telemetry_names
+    )
     telemetry.start()
     log.info("telemetry", url=telemetry.url)
     stopping = threading.Event()

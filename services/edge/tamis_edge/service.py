@@ -37,7 +37,9 @@ def serve(config: EdgeConfig, kafka: KafkaSettings, settings: ServiceSettings) -
     security = http_protection(config)
     metrics, health = Metrics("edge"), Health()
     data = config.data or settings.data_directory()
-    telemetry = TelemetryServer(metrics, health, settings.telemetry_host, settings.telemetry_port)
+    telemetry = TelemetryServer(
+        metrics, health, settings.telemetry_host, settings.telemetry_port, settings.telemetry_names
+    )
     telemetry.start()
     # Before the handlers are set, since kernels that have to be compiled take long. A signal ends the process
     # meanwhile, and nothing is lost: nothing is open yet.

@@ -257,8 +257,8 @@ class Http(_Part):
     body_limit: Annotated[int, Field(gt=0)] = 16 * 2**20
     """The most bytes of one request."""
     hosts: list[str] = []
-    """Host names with a dot under which senders reach the edge. Addresses, and names without a dot, are
-    always accepted.
+    """Host names under which senders reach the edge. Addresses, `localhost` and the name of the machine are
+    always accepted; requests for other host names are refused (421).
     """
     tokens_file: Path | None = None
     """File of the [tokens](security.md#tokens) that senders may use. Required beyond loopback."""

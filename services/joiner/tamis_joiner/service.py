@@ -62,9 +62,12 @@ class Joiner:
         warn_of_unknown_variables()
         if self._settings.checkpoint is None:
             self._service.data_directory()
-        server = TelemetryServer(
-            self._metrics, self._health, self._service.telemetry_host, self._service.telemetry_port
+        host, port, names = (
+            self._service.telemetry_host,
+            self._service.telemetry_port,
+            self._service.telemetry_names,
         )
+        server = TelemetryServer(self._metrics, self._health, host, port, names)
         server.start()
         log.info("telemetry", url=server.url)
         try:

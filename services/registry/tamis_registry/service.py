@@ -13,6 +13,7 @@ from tamis.messaging.probe import KafkaProbe
 from tamis.messaging.schemas.wire_format import Kind
 from tamis.query.file_access import FileAccess
 from tamis.settings import KafkaSettings, load
+from tamis.settings.common import host_names
 from tamis.settings.http_security import http_security
 from tamis.settings.known_variables import warn_of_unknown_variables
 from tamis.settings.schema_registry import SchemaRegistrySettings
@@ -50,7 +51,7 @@ def run(
     planner = replace(PLANNER, file_access=file_access, register=_register())
     worker = Worker(kafka, settings.partitions, planner, metrics, health)
     provers = provers_of(file_access, settings.registry_provers, settings.registry_proof_seconds)
-    hosts = [name.strip() for name in (host, *settings.registry_hosts.split(",")) if name.strip()]
+    hosts = [host, *host_names(settings.registry_hosts), *settings.telemetry_names]
     api = application(worker, provers, metrics, health, hosts=hosts, tokens=security.tokens)
     server = HttpServer(api, host, port, certificates=security.certificates, ending=api.state.broadcast.close)
     telemetry = _telemetry(settings, metrics, health, server.port)
@@ -77,7 +78,9 @@ def _telemetry(
     """
     if settings.telemetry_port in (0, port):
         return None
-    server = TelemetryServer(metrics, health, settings.telemetry_host, settings.telemetry_port)
+    server = TelemetryServer(
+        metrics, health, settings.telemetry_host, settings.telemetry_port, settings.telemetry_names
+    )
     server.start()
     return server
 

@@ -29,8 +29,8 @@ class RegistrySettings(ServiceSettings):
     registry_port: int = Field(default=8181, ge=0, le=65_535)
     """The port on which it listens; also `--port`."""
     registry_hosts: str = ""
-    """Host names with a dot under which clients reach it, separated by commas. Requests for other host names
-    are refused (421).
+    """Host names under which clients reach it, separated by commas. Addresses, `localhost` and the name of
+    the machine are always accepted; requests for other host names are refused (421).
     """
     registry_provers: int = Field(default=PROCESSES, ge=1, le=64)
     """Proving processes, of about 250 MB each. The second one starts when it is needed."""

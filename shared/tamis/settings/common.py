@@ -28,6 +28,16 @@ class ServiceSettings(EnvironmentSettings):
     """The address of the port with `/metrics`, `/healthz` and `/readyz`."""
     telemetry_port: int = Field(default=0, ge=0, le=65_535)
     """The port for telemetry. 0 takes a free port, which the service logs when it starts."""
+    telemetry_hosts: str = ""
+    """Host names under which Prometheus and probes reach this port, separated by commas. Addresses,
+    `localhost` and the name of the machine are always accepted; requests for other host names are
+    refused (421).
+    """
+
+    @property
+    def telemetry_names(self) -> list[str]:
+        """The names of `telemetry_hosts`."""
+        return host_names(self.telemetry_hosts)
 
     def data_directory(self) -> Path:
         """The directory for the service's files, `data`. The default directory is created. A directory in
@@ -49,6 +59,15 @@ class ServiceSettings(EnvironmentSettings):
                 hint="set TAMIS_DATA to a directory that exists and in which this service may write",
             )
         return self.data
+
+
+def host_names(text: str) -> list[str]:
+    """The names of a setting with host names.
+
+    >>> host_names("edge-a.example, edge-a,")
+    ['edge-a.example', 'edge-a']
+    """
+    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def _fault(path: Path) -> str | None:

@@ -13,8 +13,8 @@ PREFIX = "TAMIS_"
 
 # By prefix. They include the variables of other services, since one file often sets those of a whole fleet.
 _NAMES: Mapping[str, str] = {
-    PREFIX: "data log_level log_format telemetry_host telemetry_port tables partitions registry ca functions "
-    "jars kernels exit_unavailable",
+    PREFIX: "data log_level log_format telemetry_host telemetry_port telemetry_hosts tables partitions "
+    "registry ca functions jars kernels exit_unavailable",
     f"{PREFIX}KAFKA_": "bootstrap security_protocol sasl_mechanism sasl_username oauth_token_url "
     "oauth_client_id oauth_scope oauth_ca ssl_ca ssl_certificate ssl_key",
     f"{PREFIX}SCHEMA_REGISTRY_": "url username ca",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -18,6 +19,7 @@ from tamis.telemetry.health import Health
 from tamis.telemetry.listener import Listener
 from tamis.telemetry.metrics import Metrics
 from tamis.web.connection_limits import Limits, limited
+from tamis.web.guard import Guard
 from tamis.web.tls import Certificates
 from tamis.web.tls_handshake import limited_tls
 
@@ -113,5 +115,14 @@ class HttpServer:
 class TelemetryServer(HttpServer):
     """A server with the telemetry routes only."""
 
-    def __init__(self, metrics: Metrics, health: Health, host: str = "127.0.0.1", port: int = 0) -> None:
-        super().__init__(Starlette(routes=telemetry_routes(metrics, health)), host, port)
+    def __init__(
+        self,
+        metrics: Metrics,
+        health: Health,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        hosts: Iterable[str] = (),
+    ) -> None:
+        """`hosts`: further names of this server, which `Guard` can't know."""
+        guard = Middleware(Guard, body_limit=0, hosts=(host, *hosts))
+        super().__init__(Starlette(routes=telemetry_routes(metrics, health), middleware=[guard]), host, port)

@@ -18,6 +18,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from tamis.web.problems import problem
 
+# A body that was refused is read on, since many clients look for the answer only when they have sent all. If
+# so many bytes of it come in vain, the connection ends.
+MOST_UNREAD = 4 * 2**20
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -119,6 +123,8 @@ class LimitedProtocol(H11Protocol):
             return
         self._got += len(data)
         super().data_received(data)
+        if self._in_headers and self._got > MOST_UNREAD:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         self._end()

@@ -1,4 +1,4 @@
-"""Guard of an HTTP server: rejects requests from other sites, and limits concurrent requests.
+"""Guard of an HTTP server: rejects requests from other sites, limits bodies and concurrent requests.
 
 A page of another site in a user's browser must not reach a server on that machine's loopback or network.
 The requests of such a page have its Origin. With DNS rebinding (the site's own name points to this machine)
@@ -17,14 +17,15 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tamis.web.answer_headers import with_safe_headers
+from tamis.web.body import LimitedBody
 from tamis.web.problems import problem
 
 MOST_REQUESTS = 256
 MOST_BYTES = 128 * 2**20  # of all bodies in progress
 
-# Probes and scrapes use host names that nobody configured, and must be answered under load too. They change
-# nothing.
-_OPEN = {"/healthz", "/readyz", "/metrics"}
+# Probes and scrapes must be answered under load too. They change nothing.
+_PROBES = {"/healthz", "/readyz", "/metrics"}
 
 
 class Guard:
@@ -49,37 +50,66 @@ class Guard:
         self._requests = self._bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _OPEN:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        headers, send = Headers(scope=scope), with_safe_headers(send)
+        refusal = self._misframed(headers) or self._stranger(scope["method"], headers)
+        if refusal is None and scope["path"] not in _PROBES:
+            await self._counted(scope, receive, send, headers)
+            return
+        body = LimitedBody(receive, send, self._body_limit)
+        await (refusal or self._app)(scope, body.receive, body.send)
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
+        """Pass on a request that counts as one in progress."""
         size = self._size(headers)
-        refusal = self._stranger(scope["method"], headers) or self._overload(size)
+        refusal = self._overload(size)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
         self._requests += 1
         self._bytes += size
         try:
-            await self._app(scope, receive, send)
+            body = LimitedBody(receive, send, self._body_limit)
+            await self._app(scope, body.receive, body.send)
         finally:
             self._requests -= 1
             self._bytes -= size
 
     def _size(self, headers: Headers) -> int:
         """Bytes of the body that the application will read at most."""
-        if "transfer-encoding" in headers:
-            return self._body_limit
-        length = headers.get("content-length", "0")
-        return min(int(length), self._body_limit) if length.isascii() and length.isdigit() else 0
+        return self._body_limit if "transfer-encoding" in headers else _announced(headers)
+
+    def _misframed(self, headers: Headers) -> Response | None:
+        """The refusal of a body that isn't read at all: its end isn't clear, it is compressed, or it is
+        announced as too large.
+        """
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # Where a proxy believes one header and this server the other, a body hides a second request
+            # (RFC 9112, section 6.1).
+            detail = "a request has either Transfer-Encoding or Content-Length"
+            answer = problem(HTTPStatus.BAD_REQUEST, "bad-request", "Bad Request", detail)
+            answer.headers["Connection"] = "close"
+            return answer
+        encoding = headers.get("content-encoding", "identity").strip()
+        if encoding.lower() != "identity":
+            detail = f"Content-Encoding {encoding!r:.100} is not supported; send the body uncompressed"
+            status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+            return problem(status, "unsupported-media-type", status.phrase, detail)
+        if _announced(headers) > self._body_limit:
+            detail = f"the limit is {self._body_limit} bytes; send it in parts"
+            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            return problem(status, "request-entity-too-large", status.phrase, detail)
+        return None
 
     def _stranger(self, method: str, headers: Headers) -> Response | None:
         host, origin = headers.get("host", ""), headers.get("origin")
         if host and not is_ours(host, self._hosts):
-            detail = f"{host!r} is not a name of this server; if it is, add it to the configured names"
+            detail = f"{host!r:.300} is not a name of this server; if it is, add it to the configured names"
             return problem(HTTPStatus.MISDIRECTED_REQUEST, "wrong-host", "Wrong host", detail)
         if origin is not None and urlsplit(origin).netloc != host:
-            detail = f"a page of {origin} may not use this API"
+            detail = f"a page of {origin:.300} may not use this API"
             return problem(HTTPStatus.FORBIDDEN, "forbidden", "Forbidden", detail)
         if _is_from_another_site(method, headers):
             detail = "a page of another site may not use this API (the header Sec-Fetch-Site says so)"
@@ -91,6 +121,12 @@ class Guard:
             return None
         detail = f"{self._requests} requests of {self._bytes} bytes are in progress; try again later"
         return problem(HTTPStatus.SERVICE_UNAVAILABLE, "busy", "Busy", detail)
+
+
+def _announced(headers: Headers) -> int:
+    """Bytes of the body by its Content-Length, 0 without one."""
+    length = headers.get("content-length", "0")
+    return int(length) if length.isascii() and length.isdigit() else 0
 
 
 def _is_from_another_site(method: str, headers: Headers) -> bool:
@@ -105,19 +141,20 @@ def _is_from_another_site(method: str, headers: Headers) -> bool:
 
 
 def is_ours(host: str, names: Iterable[str] = ()) -> bool:
-    """True if a Host header names this server: by an address, by one of `names` (lower case), or by a name
-    that public DNS can't have (localhost, or a name without a dot, as in a container network).
+    """True if a Host header names this server: by an address, by one of `names` (lower case), or as
+    localhost. Another name without a dot may be one of a stranger too: a resolver appends the domain of its
+    network to it, and some top-level domains have addresses.
 
     >>> [is_ours(h) for h in ("127.0.0.1:8181", "[::1]:80", "localhost", "registry:8181", "evil.example")]
-    [True, True, True, True, False]
-    >>> is_ours("Tamis.Example.:443", {"tamis.example"})
-    True
+    [True, True, True, False, False]
+    >>> is_ours("Tamis.Example.:443", {"tamis.example"}), is_ours("registry:8181", {"registry"})
+    (True, True)
     """
     try:
         name = (urlsplit(f"//{host}").hostname or "").lower().rstrip(".")
     except ValueError:  # brackets around a text that is no address
         return False
-    if name in names or "." not in name.removesuffix(".localhost"):
+    if name in names or name == "localhost" or name.endswith(".localhost"):
         return True
     try:
         ipaddress.ip_address(name)

@@ -9,7 +9,7 @@ import orjson
 import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 MEDIA_TYPE = "application/problem+json"
@@ -47,5 +47,10 @@ def answer_with_problems(app: Starlette, log: structlog.typing.FilteringBoundLog
         status, detail = HTTPStatus.INTERNAL_SERVER_ERROR, "the request failed; the log has the reason"
         return problem(status, "internal", "Internal error", detail)
 
+    async def gone(_: Request, error: Exception) -> Response:
+        status = HTTPStatus.BAD_REQUEST
+        return problem(status, "bad-request", status.phrase, "the body is not whole")
+
     app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(ClientDisconnect, gone)
     app.add_exception_handler(Exception, internal)

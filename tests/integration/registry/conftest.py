@@ -50,7 +50,7 @@ class Running:
         metrics, health = Metrics("registry"), Health()
         self.prover, self.provers = prover, Provers([prover])
         self.worker = Worker(KafkaSettings(bootstrap=bootstrap), partitions, PLANNER, metrics, health)
-        app = application(self.worker, self.provers, metrics, health)
+        self.app = app = application(self.worker, self.provers, metrics, health)
         self.server = HttpServer(app, "127.0.0.1", 0, ending=app.state.broadcast.close)
         self.error: Exception | None = None
         self._stopping = threading.Event()

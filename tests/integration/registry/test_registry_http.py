@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import signal
 import socket
@@ -130,7 +132,14 @@ def test_what_is_in_service_is_kept_where_that_is_asked_for(fresh: str, start: A
 
 def test_the_page_of_the_api_loads_nothing_from_elsewhere(fresh: str, start: Any) -> None:
     registry = start(fresh).ready()
-    page = registry.call("GET", "/docs").text
+    answer = registry.call("GET", "/docs")
+    page = answer.text
+    # Its one inline script is allowed by its digest, and no other is.
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    (allowed,) = re.findall(r"script-src ([^;]*)", answer.headers["content-security-policy"])
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    assert allowed.split() == ["'self'", *(f"'sha256-{one}'" for one in digests)] and len(scripts) == 1
+    assert answer.headers["x-frame-options"] == "DENY"
     loaded = re.findall(r'(?:src|href)="([^"]*)"', page)
     assert loaded and all(place.startswith("/") for place in loaded)
     for place in loaded:

@@ -247,3 +247,11 @@ def test_the_two_settings_of_kafka_differ_in_security_only() -> None:
         "inter.broker.listener.name",
         "listener.security.protocol.map",
     }
+
+
+def test_services_answer_to_the_names_under_which_others_call_them() -> None:
+    """A service refuses requests for other host names than its own."""
+    targets = re.findall(r"([\w-]+):9464", (REPOSITORY / "deploy/prometheus/prometheus.yml").read_text())
+    assert {"registry", "edge-a", "joiner", "alerts"} <= set(targets)
+    for name in targets:
+        assert services()[name]["hostname"] == name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
@@ -16,7 +16,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from tamis.telemetry.server import HttpServer
-from tamis.web.body import read_body
 from tamis.web.connection_limits import Limits
 from tamis.web.guard import Guard
 
@@ -26,7 +25,7 @@ FAST = Limits(header_seconds=1.0, grace_seconds=1.0)
 
 
 async def _post(request: Request) -> Response:
-    return PlainTextResponse(str(len(await read_body(request, 10**6))))
+    return PlainTextResponse(str(len(await request.body())))
 
 
 def _server(limits: Limits | None) -> Iterator[HttpServer]:
@@ -112,6 +111,16 @@ def test_a_connection_is_kept_for_the_next_request(quick: HttpServer) -> None:
         for _ in range(3):
             assert client.post("/", content=b"xyz").text == "3"
             time.sleep(0.6)
+
+
+def test_a_refused_body_does_not_come_for_long(server: HttpServer) -> None:
+    """The answer comes, and a client that goes on sending loses the connection."""
+    most, sent = 64 * 2**20, 0
+    head = HEADERS.replace(b"100000", b"9" * 15) + b"\r\n"
+    with suppress(ConnectionError), connect(server, head) as connection:
+        while sent < most:
+            sent += connection.send(b"x" * 65_536)
+    assert sent < most
 
 
 def test_an_address_has_so_many_places() -> None:

@@ -13,7 +13,6 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from tamis.telemetry import get_logger
-from tamis.web.body import read_body
 from tamis.web.guard import Guard, is_ours
 from tamis.web.problems import answer_with_problems
 
@@ -23,7 +22,7 @@ def guarded(**options: Any) -> tuple[Guard, asyncio.Event]:
     go = asyncio.Event()
 
     async def answer(request: Request) -> Response:
-        body = await read_body(request, 100)
+        body = await request.body()
         await go.wait()
         return PlainTextResponse(str(len(body)))
 
@@ -48,7 +47,10 @@ def ask(guard: Guard, path: str = "/x", content: Any = b"", method: str | None =
         ("localhost", True),
         ("a.localhost:1", True),
         ("192.168.7.7", True),
-        ("registry:8181", True),
+        ("registry:8181", False),  # a search domain, or a top-level domain, may answer it
+        ("ai", False),
+        ("", False),
+        ("edge-7", True),
         ("tamis.plant.example", True),
         ("Tamis.Plant.Example.:443", True),
         ("plant.example", False),
@@ -59,7 +61,7 @@ def ask(guard: Guard, path: str = "/x", content: Any = b"", method: str | None =
     ],
 )
 def test_a_host_is_an_address_a_local_name_or_configured(host: str, ours: bool) -> None:
-    assert is_ours(host, {"tamis.plant.example"}) is ours
+    assert is_ours(host, {"tamis.plant.example", "edge-7"}) is ours
 
 
 def test_pages_from_elsewhere_are_refused() -> None:
@@ -78,7 +80,9 @@ def test_pages_from_elsewhere_are_refused() -> None:
             answer = await ask(guard, **headers)
             assert answer.status_code == status, headers
             assert status == 200 or answer.headers["content-type"] == "application/problem+json"
-        assert (await ask(guard, "/healthz", host="evil.example")).status_code == 200
+        # Probes too: a page elsewhere would read the names of all streams.
+        assert (await ask(guard, "/healthz", host="evil.example")).status_code == 421
+        assert (await ask(guard, "/healthz", host="127.0.0.1:9464")).status_code == 200
 
     asyncio.run(check())
 
@@ -179,3 +183,48 @@ def test_a_body_that_does_not_come_loses_its_place(monkeypatch: pytest.MonkeyPat
 
     asyncio.run(check())
     assert sent[0]["status"] == 408
+
+
+def test_a_body_has_one_end_and_no_compression() -> None:
+    async def check() -> None:
+        guard, go = guarded()
+        go.set()
+        for path in ("/x", "/healthz"):
+            both = await ask(guard, path, **{"transfer-encoding": "chunked", "content-length": "3"})
+            assert (both.status_code, both.headers["connection"]) == (400, "close"), path
+            packed = await ask(guard, path, content=b"x", **{"content-encoding": "gzip"})
+            assert packed.status_code == 415, path
+
+    asyncio.run(check())
+
+
+def test_every_answer_limits_what_a_browser_does_with_it() -> None:
+    async def check() -> None:
+        guard, go = guarded()
+        go.set()
+        for answer in (await ask(guard), await ask(guard, "/none"), await ask(guard, host="evil.example")):
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+    asyncio.run(check())
+
+
+def test_an_answer_that_has_begun_ends_with_a_body_that_is_too_large() -> None:
+    """Whoever waits for the client's end gets it, and no error behind an answer."""
+    messages = [{"type": "http.request", "body": b"x" * 60, "more_body": True}] * 2
+    seen: list[str] = []
+
+    async def receive() -> Any:
+        return messages.pop()
+
+    async def send(_: Any) -> None:
+        pass
+
+    async def streams(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while not seen or seen[-1] != "http.disconnect":
+            seen.append((await receive())["type"])
+
+    scope = {"type": "http", "method": "GET", "path": "/x", "headers": [(b"host", b"localhost")]}
+    asyncio.run(Guard(streams, body_limit=100)(scope, receive, send))
+    assert seen == ["http.request", "http.disconnect"]

@@ -12,7 +12,6 @@ from http import HTTPStatus
 
 import orjson
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -25,7 +24,6 @@ from tamis.settings.http_security import HttpSecurity
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.server import HttpServer
 from tamis.web.authentication import Authentication, Reason
-from tamis.web.body import read_body
 from tamis.web.guard import Guard
 from tamis.web.problems import answer_with_problems, problem
 from tamis.web.tokens import Token
@@ -189,11 +187,7 @@ class HttpSources:
             )
         if self._unplanned(stream):
             return _unavailable(f"there is no plan yet, and readings of {MOST_UNPLANNED} streams wait for it")
-        try:
-            body = await read_body(request, self._limit)
-        except HTTPException as error:
-            status = HTTPStatus(error.status_code)
-            return problem(status, "body", status.phrase, error.detail)
+        body = await request.body()
         try:
             readings = split(body, request.headers.get("content-type", ""))
         except TooManyError:

@@ -23,6 +23,7 @@ from tamis.web.guard import Guard
 from tamis.web.problems import answer_with_problems, problem
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.status import View
+from tamis_registry.http.common.docs_page import docs_route
 from tamis_registry.http.common.openapi import PROBLEMS, TAGS, described
 from tamis_registry.http.common.parts import BODY_LIMIT, Name, as_json
 from tamis_registry.http.common.problems import problem_of
@@ -90,6 +91,7 @@ def application(
     `state.broadcast.close` before it stops.
     """
     app = FastAPIOffline(
+        docs_url=None,
         redoc_url=None,
         title="Tamis registry",
         version="1",
@@ -98,6 +100,7 @@ def application(
         responses=PROBLEMS,
     )
     app.openapi = partial(described, app, tokens=tokens is not None)  # type: ignore[method-assign]
+    docs_route(app)
     app.router.routes.extend(telemetry_routes(metrics, health))
     app.router.routes.extend(console_routes())
     if tokens is not None:

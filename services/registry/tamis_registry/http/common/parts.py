@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from tamis.errors import InputError
-from tamis.web.body import read_body
 from tamis.web.registry_client import LONGEST_FILE
 
 T = TypeVar("T")
@@ -75,7 +74,7 @@ async def read_sql(request: Request) -> str:
         raise HTTPException(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send SQL as {' or '.join(TEXT_TYPES[:2])}, not as {kind}"
         )
-    body = await read_body(request, BODY_LIMIT)
+    body = await request.body()
     try:
         return body.decode()
     except UnicodeDecodeError as error:

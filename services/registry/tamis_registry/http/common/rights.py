@@ -16,7 +16,7 @@ from tamis_registry.http.live.console import PREFIX
 
 # The console, the page of the API and its description are the same for every registry. Browsers load them
 # without a token; the console asks for one.
-_OPEN = ("/", "/healthz", "/readyz", "/docs", "/docs/oauth2-redirect", "/openapi.json")
+_OPEN = ("/", "/healthz", "/readyz", "/docs", "/openapi.json")
 _OPEN_FILES = ("/static-offline-docs/", PREFIX)
 _READING = ("GET", "HEAD", "OPTIONS")
 # Readers may POST to these, which change nothing.

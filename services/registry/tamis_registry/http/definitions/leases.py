@@ -13,11 +13,10 @@ from starlette.responses import Response
 from tamis.errors import InputError
 from tamis.query.model import Catalog
 from tamis.query.names import normalized_name
-from tamis.web.body import read_body
 from tamis_registry.core import leases
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import Lease
-from tamis_registry.http.common.parts import BODY_LIMIT, Name, as_json, once
+from tamis_registry.http.common.parts import Name, as_json, once
 from tamis_registry.http.documents.leases import lease_document, look_document
 from tamis_registry.http.schemas.definitions import StreamTopic
 from tamis_registry.worker import Worker
@@ -96,7 +95,7 @@ def lease_routes(app: FastAPI, worker: Worker) -> None:
         consumer: Consumer = "",
         lease: Term = leases.SECONDS,
     ) -> Response:
-        if await read_body(request, BODY_LIMIT):
+        if await request.body():
             # Unread, it would be a lease of every tuple.
             raise InputError(
                 "this request must have no body", hint="give the parameters in the address, as curl -G does"

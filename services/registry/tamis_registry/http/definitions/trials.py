@@ -16,8 +16,7 @@ from starlette.responses import Response
 from tamis.errors import InputError, RefusedError
 from tamis.query.model import Catalog
 from tamis.recordings.time_units import TimeUnit
-from tamis.web.body import read_body
-from tamis_registry.http.common.parts import BODY_LIMIT, TEXT_TYPES, File, read_sql, while_connected
+from tamis_registry.http.common.parts import TEXT_TYPES, File, read_sql, while_connected
 from tamis_registry.http.common.reading_turns import ReadingTurns
 from tamis_registry.http.common.rights import may_change, may_see_readings, refusal_of_readings
 from tamis_registry.http.schemas.trials import TrialBody, TrialResult
@@ -173,7 +172,7 @@ async def _read(request: Request) -> _Asked:
     kind = request.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
     if kind != JSON_TYPE:
         return _Asked(await read_sql(request))
-    body = await read_body(request, BODY_LIMIT)
+    body = await request.body()
     try:
         sent = _BODY.validate_python(orjson.loads(body), strict=True)
     except orjson.JSONDecodeError as error:
