@@ -1,8 +1,8 @@
 """Makes the access tokens of one server of the Compose fleet, and the file of their digests for the server.
 
 python make_tokens.py SERVER DIGESTS TOKENS writes the file that the server reads into the directory DIGESTS,
-and a file for each token into TOKENS. They are two volumes: the server sees no token, and a client only its own.
-Tokens that exist are kept. It needs Python's standard library only.
+and a file for each token into TOKENS. They are two volumes: the server sees no token, and a client only its
+own. Tokens that exist are kept. It needs Python's standard library only.
 """
 
 from __future__ import annotations
