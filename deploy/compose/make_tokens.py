@@ -1,7 +1,8 @@
-"""Makes the access tokens of the Compose fleet, in a volume that its containers share.
+"""Makes the access tokens of one server of the Compose fleet, and the file of their digests for the server.
 
-python make_tokens.py DIRECTORY writes the tokens (reader, writer, sender) and the two files with their
-digests that registry and edges read. Tokens that exist are kept. It needs Python's standard library only.
+python make_tokens.py SERVER DIGESTS TOKENS writes the file that the server reads into the directory DIGESTS,
+and a file for each token into TOKENS. They are two volumes: the server sees no token, and a client only its
+own. Tokens that exist are kept. It needs Python's standard library only.
 """
 
 from __future__ import annotations
@@ -12,24 +13,23 @@ import secrets
 import sys
 from pathlib import Path
 
-# The tokens of each server's file: name, role, and the streams that it may write to (None: no such limit).
-FILES: dict[str, list[tuple[str, str, str | None]]] = {
-    "registry.yaml": [("reader", "reader", None), ("writer", "writer", None)],
-    "edge.yaml": [("sender", "writer", "readings")],
+# The tokens of each server: name, role, and the stream that it may write to (None: no such limit).
+TOKENS: dict[str, list[tuple[str, str, str | None]]] = {
+    "registry": [("reader", "reader", None), ("writer", "writer", None)],
+    "edge": [("sender", "writer", "readings")],
 }
 
 
-def main(directory: Path) -> None:
+def main(server: str, digests: Path, tokens: Path) -> None:
     """Write all files that are missing."""
-    for file, entries in FILES.items():
-        lines = ["tokens:"]
-        for name, role, stream in entries:
-            text = _token(directory / name)
-            lines += [f"  - name: {name}", f"    role: {role}"]
-            lines += [f"    sha256: {hashlib.sha256(text.encode()).hexdigest()}"]
-            lines += [f"    streams: [{stream}]"] if stream else []
-        _write(directory / file, "\n".join(lines) + "\n")
-        print(f"{directory / file}: {', '.join(name for name, _, _ in entries)}")
+    lines = ["tokens:"]
+    for name, role, stream in TOKENS[server]:
+        text = _token(tokens / name)
+        lines += [f"  - name: {name}", f"    role: {role}"]
+        lines += [f"    sha256: {hashlib.sha256(text.encode()).hexdigest()}"]
+        lines += [f"    streams: [{stream}]"] if stream else []
+    _write(digests / f"{server}.yaml", "\n".join(lines) + "\n")
+    print(f"{digests / f'{server}.yaml'}: {', '.join(name for name, _, _ in TOKENS[server])}")
 
 
 def _token(path: Path) -> str:
@@ -49,4 +49,4 @@ def _write(path: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))

@@ -1,9 +1,9 @@
 #!/bin/sh
-# The root of every image, made of the base: the user, and nothing that only installs, compiles or documents.
+# The root of every image, made of the base: the user, its directories for volumes, and nothing that only installs, compiles or documents.
 set -eu
 groupadd --system --gid 10001 tamis
 useradd --system --uid 10001 --gid 10001 --home-dir /data --no-create-home --shell /usr/sbin/nologin tamis
-install -d -o tamis -g tamis -m 750 /data
+install -d -o tamis -g tamis -m 750 /data /run/tamis
 # Python without its tests, installers and development files; Debian has them in one place, the image of Docker in another.
 library=$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
 for part in ensurepip idlelib lib2to3 pydoc_data test tkinter turtledemo 'config-3*' site-packages/pip 'site-packages/pip-*' \

@@ -45,8 +45,9 @@ labels:
 {{- end }}
 
 {{- define "tamis.image" -}}
-{{- $image := printf "%s:%s" .values.image.repository (default .root.Chart.AppVersion .root.Values.image.tag) -}}
-{{- with .root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ $image }}
+{{- $tag := printf ":%s" (default .root.Chart.AppVersion .root.Values.image.tag) -}}
+{{- $version := empty .values.image.digest | ternary $tag (printf "@%s" .values.image.digest) -}}
+{{- with .root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .values.image.repository }}{{ $version }}
 {{- end }}
 
 {{/* The names of a component's Service within the cluster, as YAML lists take them. */}}

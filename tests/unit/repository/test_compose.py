@@ -23,7 +23,7 @@ TAMIS_IMAGES = {
     f"tamis-{service.name}" for service in (REPOSITORY / "services").iterdir() if service.is_dir()
 }
 # Services that do one thing and end. They have no health to check.
-JOBS = {"tokens", "statements", "kafka-users", "spark-secret"}
+JOBS = {"registry-tokens", "edge-tokens", "statements", "kafka-users", "spark-secret"}
 _VARIABLE = re.compile(r"(?<!\$)\$\{([A-Z_][A-Z0-9_]*)(?::?[-?]([^}]*))?\}")
 
 
@@ -175,18 +175,55 @@ def test_alertmanager_routes_every_severity_of_the_rules() -> None:
     assert named <= alerts
 
 
-def test_tokens_are_made_once_and_only_their_digests_are_given_to_servers(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("server", "roles"),
+    [("registry", {"reader": "reader", "writer": "writer"}), ("edge", {"sender": "writer"})],
+)
+def test_tokens_are_made_once_and_only_their_digests_are_given_to_servers(
+    server: str, roles: dict[str, str], tmp_path: Path
+) -> None:
+    digests, tokens = tmp_path / "digests", tmp_path / "tokens"
+
     def make() -> dict[str, str]:
         script = REPOSITORY / "deploy/compose/make_tokens.py"
-        subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, capture_output=True)
-        return {path.name: path.read_text() for path in tmp_path.iterdir()}
+        subprocess.run(
+            [sys.executable, str(script), server, str(digests), str(tokens)], check=True, capture_output=True
+        )
+        return {path.name: path.read_text() for path in (*digests.iterdir(), *tokens.iterdir())}
 
+    digests.mkdir()
+    tokens.mkdir()
     first = make()
-    assert set(first) == {"reader", "writer", "sender", "registry.yaml", "edge.yaml"}
+    assert {path.name for path in digests.iterdir()} == {f"{server}.yaml"}
+    assert {path.name for path in tokens.iterdir()} == set(roles)
     assert make() == first
-    assert not any(first[name].strip() in first["registry.yaml"] for name in ("reader", "writer"))
-    assert [t["role"] for t in yaml.safe_load(first["registry.yaml"])["tokens"]] == ["reader", "writer"]
-    assert {oct(os.stat(path).st_mode & 0o777) for path in tmp_path.iterdir()} == {"0o400"}
+    assert not any(first[name].strip() in first[f"{server}.yaml"] for name in roles)
+    entries = yaml.safe_load(first[f"{server}.yaml"])["tokens"]
+    assert {entry["name"]: entry["role"] for entry in entries} == roles
+    assert {oct(os.stat(path).st_mode & 0o777) for path in tmp_path.glob("*/*")} == {"0o400"}
+
+
+def test_a_container_sees_only_its_own_tokens_or_digests() -> None:
+    """The jobs that make them excepted, which are the only ones that may write."""
+    seen: dict[str, set[str]] = {}
+    for name, service in services().items():
+        for mount in service.get("volumes", []):
+            source, path = mount.split(":")[:2]
+            if re.search("tokens|digests", source) and not source.startswith("."):
+                assert name in JOBS - {"statements"} or mount.endswith(":ro"), f"{name}: {mount}"
+                assert name in JOBS or path == "/run/tamis"
+                seen.setdefault(source, set()).add(name)
+    assert seen == {
+        "registry-digests": {"registry-tokens", "registry"},
+        "operator-tokens": {"registry-tokens", "statements"},
+        "edge-digests": {"edge-tokens", "edge-a", "edge-b"},
+        "sender-tokens": {"edge-tokens", "replay"},
+    }
+    # A new volume gets the owner of a directory that the image has.
+    assert (
+        "install -d -o tamis -g tamis -m 750 /data /run/tamis"
+        in (REPOSITORY / "deploy/images/root.sh").read_text()
+    )
 
 
 def test_the_replayed_statements_are_those_of_the_demo_with_shorter_times() -> None:

@@ -103,7 +103,8 @@ def test_the_schema_has_the_values_of_the_file_and_no_others() -> None:
     }
     schema = set(paths_of_schema(SCHEMA)) - {"global"}
     resources = {path for path in file | schema if ".resources." in path}
-    assert file - resources == schema - resources - {"alerts.config.sinks"} | {"alerts.config"}
+    parts = {path for path in schema if path.startswith("alerts.config.")}
+    assert file - resources == schema - resources - parts | {"alerts.config"}
 
 
 @pytest.mark.parametrize(
@@ -412,8 +413,41 @@ def test_network_policies_allow_what_is_needed_and_nothing_else() -> None:
         assert found[component]["spec"]["policyTypes"] == ["Ingress", "Egress"]
         assert allowed(policies, "ingress", labels) == ingress, component
         assert allowed(policies, "egress", labels) == egress, component
-        # Whoever may come in is named.
-        assert all(rule["from"] for rule in found[component]["spec"]["ingress"]), component
+        # Whoever may come in is named, but not those of a Service that other networks reach.
+        beyond = {8181} if component == "registry" else set()
+        for rule in found[component]["spec"]["ingress"]:
+            assert ("from" in rule) != bool({port["port"] for port in rule["ports"]} & beyond), component
+
+
+@each_example
+def test_every_pod_of_a_service_has_a_network_policy(example: Example) -> None:
+    policies = by_kind(example, "NetworkPolicy")
+    for found in by_kind(example, "Deployment", "StatefulSet", "DaemonSet"):
+        labels = found["spec"]["template"]["metadata"]["labels"]
+        assert any(selects(p["spec"]["podSelector"]["matchLabels"], labels) for p in policies), labels
+
+
+@pytest.mark.parametrize(
+    ("name", "component", "ports"),
+    [
+        ("minimal", "edge", {9092}),
+        ("secure-kafka", "edge", {9093, 8883}),
+        ("secure-kafka", "alerts", {9093, 443}),
+        ("spark-on-kubernetes", "registry", {9093, 443}),
+        ("spark-on-kubernetes", "joiner", {9093, 443, 9000, 6443, 7079}),
+        ("kafka-sources", "edge", {9092}),
+    ],
+)
+def test_network_policies_allow_the_ports_that_the_values_name(
+    name: str, component: str, ports: set[int]
+) -> None:
+    """The broker of a source, the address of a sink, the checkpoint, and the address that gives tokens."""
+    policies = by_kind(Example(name), "NetworkPolicy")
+    labels = {"app.kubernetes.io/component": component}
+    own = [p for p in policies if p["spec"]["podSelector"]["matchLabels"].items() >= labels.items()]
+    assert {
+        port["port"] for policy in own for rule in policy["spec"]["egress"] for port in rule["ports"]
+    } == ports | {53}
 
 
 # --- who may run twice
