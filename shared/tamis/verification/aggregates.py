@@ -25,6 +25,7 @@ from tamis.query.model import WINDOW_END, Aggregate, Output, Query
 from tamis.recordings.typed import Recording
 from tamis.verification.compare import Verdict
 from tamis.verification.database import register, session
+from tamis.verification.exact_sums import WHOLE
 from tamis.verification.reference import (
     attribute,
     column_sql,
@@ -37,10 +38,9 @@ from tamis.verification.rounded_values import NEAR, doubt_sql
 from tamis.verification.sessions import sessions_sql
 
 _SPREADS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
-# The error of DuckDB's compensated sums is little more than 2^-52 of the sum of absolute values; that of
-# averages and medians is less.
-_SUMMED = 2.0**-50
-
+# Exact numbers that are rounded once, or an exact sum that is divided by a count.
+_ROUNDED_ONCE = ("sum", "avg", *_SPREADS)
+_ERROR = 2.0**-51
 
 _ERRORS = "errors"  # the alias of the error bounds of aggregates
 
@@ -116,19 +116,14 @@ def groups(
         register(called)
     only = "" if holds == "TRUE" else f" FILTER (WHERE {holds})"
     shown = [f"{key} AS k{i}" for i, key in enumerate(keys)]
-    spreads: list[str] = []
+    bounds: list[str] = []
     errors: dict[Expr, Expr] = {}
     for i, (one, value) in enumerate(zip(query.grouping.aggregates, aggregated, strict=True)):
         argument = None if value is None else to_duckdb(value, column_sql)
         order = None if one.order is None else to_duckdb(meaning(one.order, query), column_sql)
-        if one.function in _SPREADS and argument is not None:
-            shown += [f"{sql} AS {part}{i}" for part, sql in _spread_parts(one, argument, only).items()]
-            spreads += [f"{_spread(one, i)} AS a{i}", f"{_SUMMED!r} * count{i} * a{i} AS e{i}"]
-            errors[query.grouping.value(i)] = Column(_ERRORS, str(i), Type.DOUBLE)
-            continue
         shown.append(f"{_aggregate(one, argument, only, order)} AS a{i}")
-        if (error := _error(one, argument, only)) is not None:
-            shown.append(f"{error} AS e{i}")
+        if (error := _error(one, i, argument, only)) is not None:
+            (bounds if one.function in _ROUNDED_ONCE else shown).append(f"{error} AS e{i}")
             errors[query.grouping.value(i)] = Column(_ERRORS, str(i), Type.DOUBLE)
     shown += [f"count(*){only} > 0 AS counted", f"coalesce(bool_or({near}), FALSE) AS doubtful"]
     of = f" GROUP BY {', '.join(keys)}" if by else ""
@@ -148,8 +143,8 @@ def groups(
     near_having = "FALSE" if sure is None else f"NOT coalesce({to_duckdb(sure, place)}, FALSE)"
     outputs += [f"counted AND {kept} AS holds", f"{near_having} AS near", "doubtful"]
     inner = f"SELECT {', '.join(shown)} FROM {joined}{of}"
-    if spreads:
-        inner = f"SELECT *, {', '.join(spreads)} FROM ({inner})"
+    if bounds:
+        inner = f"SELECT *, {', '.join(bounds)} FROM ({inner})"
     return (
         connection.sql(f"SELECT {', '.join(outputs)} FROM ({inner}) WHERE counted OR doubtful")
         .arrow()
@@ -168,12 +163,11 @@ def _aggregate(one: Aggregate, column: str | None, only: str, order: str | None)
         case "count":
             return f"count({'DISTINCT ' if one.distinct else ''}{column}){only}"
         case "sum":
-            total = f"fsum({column}){only}" if double else f"sum({column}){only}"
-            return _finite(total) if double else f"TRY_CAST({total} AS BIGINT)"
-        case "avg":
             if double:
-                return _finite(f"favg({column}){only}")
-            return f"(sum({column}){only})::DOUBLE / count({column}){only}"
+                return f"exact_sum(list({column}){only})"
+            return f"TRY_CAST(sum({column}){only} AS BIGINT)"
+        case "avg" | "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
+            return f"exact_{one.function}{'' if double else WHOLE}(list({column}){only})"
         case "median":
             return f"median(({column})::DOUBLE){only}"
         case "percentile_cont" | "percentile_disc":
@@ -193,61 +187,17 @@ def _decimal(one: Aggregate) -> str:
     return f"{whole}.{decimals:09}"
 
 
-def _spread_parts(one: Aggregate, column: str, only: str) -> dict[str, str]:
-    """SQL of what `_spread` needs, by its name there. They are columns of a query of their own, because
-    DuckDB fails if an aggregate of an expression is inside of a lambda.
-    """
-    double = one.column is not None and one.column.type is Type.DOUBLE
-    middle = "favg" if double else "min"
-    return {
-        "values": f"list({column}){only}",
-        "count": f"count({column}){only}",
-        "size": f"max(abs(({column})::DOUBLE)){only}",
-        "middle": f"{middle}({column}){only}",
-    }
-
-
-def _spread(one: Aggregate, number: int) -> str:
-    """SQL of a variance or a standard deviation: the mean is subtracted first, and then the mean of what is
-    left. DuckDB's own functions lose digits where values are large and their differences are small.
-    """
-    values, count, size, middle = (f"{part}{number}" for part in ("values", "count", "size", "middle"))
-    double = one.column is not None and one.column.type is Type.DOUBLE
-    if double:
-        scale = (
-            f"CASE WHEN {size} > 1e100 THEN {2.0**-600!r} WHEN {size} < 1e-100 THEN {2.0**600!r} ELSE 1 END"
-        )
-        shifted = f"list_transform({values}, lambda v: v * ({scale}) - {middle} * ({scale}))"
-    else:
-        # Whole numbers of 64 bits have differences of 65 bits.
-        scale = "1"
-        shifted = f"list_transform({values}, lambda v: (v::HUGEINT - {middle}::HUGEINT)::DOUBLE)"
-    squares = f"list_aggregate(list_transform({shifted}, lambda d: d * d), 'fsum')"
-    total = f"list_aggregate({shifted}, 'fsum')"
-    divisor = (
-        f"nullif({count}, 0)" if one.function.endswith("_pop") else f"nullif(greatest({count} - 1, 0), 0)"
-    )
-    variance = f"greatest({squares} - {total} * {total} / {count}, 0) / {divisor}"
-    if one.function.startswith("stddev"):
-        return _finite(f"(sqrt({variance}) / ({scale}))")
-    return _finite(f"({variance} / ({scale}) / ({scale}))")
-
-
-def _finite(text: str) -> str:
-    return f"CASE WHEN isfinite({text}) THEN {text} END"
-
-
-def _error(one: Aggregate, column: str | None, only: str) -> str | None:
-    """SQL of an upper bound of the error of `_aggregate`; None if it is exact."""
+def _error(one: Aggregate, number: int, argument: str | None, only: str) -> str | None:
+    """SQL of an upper bound of the error of the aggregate `a…`; None if it is exact."""
     if one.column is None or one.order is not None or one.function in ("count", "min", "max"):
         return None
     if one.function == "percentile_disc":
         return None
     if one.function == "sum" and one.column.type is not Type.DOUBLE:
         return None
-    size = f"abs(({column})::DOUBLE)"
-    most = {"sum": f"sum({size})", "avg": f"avg({size})"}.get(one.function, f"max({size})")
-    return f"{_SUMMED!r} * {most}{only}"
+    if one.function in _ROUNDED_ONCE:
+        return f"{_ERROR!r} * abs(a{number})"
+    return f"{_ERROR!r} * max(abs(({argument})::DOUBLE)){only}"
 
 
 def with_group_keys(query: Query) -> Query:

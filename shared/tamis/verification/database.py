@@ -8,10 +8,12 @@ from inspect import Parameter, Signature
 
 import duckdb
 import numpy as np
+from duckdb.func import FunctionNullHandling
 
 from tamis.expressions.duckdb_sql import function_name
 from tamis.expressions.nodes import Call
 from tamis.expressions.python_functions import MOST, installed, name_of
+from tamis.verification.exact_sums import EXACT, WHOLE
 
 
 def session() -> duckdb.DuckDBPyConnection:
@@ -38,8 +40,6 @@ def register(call: Call) -> None:
     if name in _known:
         _database().remove_function(name)
     _database().create_function(name, of_row, [duckdb.sqltypes.DOUBLE] * count, duckdb.sqltypes.DOUBLE)
-    if not _known:
-        atexit.register(_forget)  # DuckDB reports errors for functions that outlive it
     _known[name] = count
 
 
@@ -55,4 +55,18 @@ _known: dict[str, int] = {}  # the number of arguments of each
 
 @lru_cache(maxsize=1)
 def _database() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(":memory:")
+    found = duckdb.connect(":memory:")
+    for kind in (duckdb.sqltypes.DOUBLE, duckdb.sqltypes.BIGINT):
+        suffix = "" if kind == duckdb.sqltypes.DOUBLE else WHOLE
+        for name, function in EXACT.items():
+            name_of_kind = f"{name}{suffix}"
+            found.create_function(
+                name_of_kind,
+                function,
+                [duckdb.list_type(kind)],
+                duckdb.sqltypes.DOUBLE,
+                null_handling=FunctionNullHandling.SPECIAL,
+            )
+            _known[name_of_kind] = 1
+    atexit.register(_forget)  # DuckDB reports errors for functions that outlive it
+    return found

@@ -39,7 +39,7 @@ def checked_recording(recording: Recording) -> Recording:
     for function in window_functions(recording.stream.watches):
         own = recording.columns[function.column.name]
         values, error = window_values(recording, function)
-        alike = same_values(function, own, values, error)
+        alike = same_values(own, values, error)
         columns[function.column.name] = _chosen(alike, own, values)
     for watch in pattern_watches(recording.stream.watches):
         if watch.value not in series:

@@ -1,7 +1,7 @@
 """The values of window functions by DuckDB's own window functions.
 
-Sums, means and variances of Tamis are exact numbers that are rounded once, and those of DuckDB are rounded at
-each step. So values that are equal up to rounding count as equal.
+Sums, means and variances of both are exact numbers that are rounded once or twice. So values that are equal
+up to this rounding count as equal.
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ from tamis.expressions.vectors import Mask, Vector
 from tamis.query.window_functions import Frame, WindowFunction
 from tamis.recordings.typed import Recording
 from tamis.verification.database import register, session
+from tamis.verification.exact_sums import WHOLE
 from tamis.verification.reference import attribute, tuples
 
-# Sums differ by less than this share of the sum of all magnitudes.
-_NEAR = 1e-12
+_ERROR = 2.0**-50  # the share of themselves by which exact numbers differ that are rounded twice
 
 
 def window_values(recording: Recording, function: WindowFunction) -> tuple[Vector, NDArray[np.float64]]:
-    """The values for all readings, and by how much they may be wrong. For a standard deviation, the error is
-    that of its square.
-    """
+    """The values for all readings, and by how much they may be wrong."""
     stream = recording.stream
     assert stream.time is not None
     exprs = [function.value, *(() if function.default is None else (function.default,))]
@@ -83,9 +81,8 @@ def _frame(frame: Frame, series: str) -> str:
 
 def _value(function: WindowFunction) -> tuple[str, str]:
     """SQL of the function over `_all` values of its frame, or those that aren't NULL, and of its error."""
-    name, double = function.function, function.value.type is Type.DOUBLE
-    sizes = "list_aggregate(list_transform(_values, lambda one: abs(one::DOUBLE)), 'sum')"
-    near = f"coalesce({_NEAR!r} * {sizes}, 0)"
+    name = function.function
+    whole = "" if function.value.type is Type.DOUBLE else WHOLE
     match name:
         case "lag":
             return "CASE WHEN len(_all) > 0 THEN _all[1] ELSE _default END", "0.0"
@@ -95,36 +92,19 @@ def _value(function: WindowFunction) -> tuple[str, str]:
             return "len(_values)", "0.0"
         case "min" | "max":
             return f"list_aggregate(_values, '{name}')", "0.0"
-        case "sum":
-            if not double:
-                return "TRY_CAST(list_aggregate(_values, 'sum') AS BIGINT)", "0.0"
-            return _finite("list_aggregate(_values, 'fsum')"), near
-        case "avg":
-            total = f"list_aggregate(_values, '{'fsum' if double else 'sum'}')::DOUBLE"
-            return _finite(f"{total} / nullif(len(_values), 0)"), f"{near} / greatest(len(_values), 1)"
+        case "sum" if whole:
+            return "TRY_CAST(list_aggregate(_values, 'sum') AS BIGINT)", "0.0"
         case _:
-            # Values that are far from 0 and close to each other lose no digits if one is subtracted first.
-            wide = "one" if double else "one::HUGEINT"
-            first = "_values[1]" if double else "_values[1]::HUGEINT"
-            shifted = f"list_transform(_values, lambda one: ({wide} - {first})::DOUBLE)"
-            spread = _finite(f"list_aggregate({shifted}, '{name}')")
-            square = f"list_aggregate(list_transform({shifted}, lambda one: one * one), 'sum')"
-            return spread, f"coalesce({_NEAR!r} * {square}, 0)"
+            found = f"exact_{name}{whole}(_values)"
+            return found, f"coalesce({_ERROR!r} * abs({found}), 0)"
 
 
-def _finite(text: str) -> str:
-    return f"CASE WHEN isfinite({text}) THEN {text} END"
-
-
-def same_values(function: WindowFunction, ours: Vector, direct: Vector, error: NDArray[np.float64]) -> Mask:
+def same_values(ours: Vector, direct: Vector, error: NDArray[np.float64]) -> Mask:
     """The readings where our value is the direct one, up to its error."""
     nulls = [np.zeros(len(one), np.bool_) if one.null is None else one.null for one in (ours, direct)]
     alike = np.asarray(ours.data == direct.data, np.bool_)
     if direct.data.dtype == np.float64:
-        mine, other = ours.data, direct.data
         with np.errstate(all="ignore"):
-            if function.function.startswith("stddev"):
-                mine, other = mine * mine, other * other
-            alike |= np.abs(mine - other) <= error + 1e-15 * np.abs(other)
+            alike |= np.abs(ours.data - direct.data) <= error
     found: Mask = np.where(nulls[0] | nulls[1], nulls[0] & nulls[1], alike)
     return found

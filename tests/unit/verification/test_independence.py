@@ -42,6 +42,7 @@ def imported(module: str) -> set[str]:
         "reference",
         "hash_joins",
         "database",
+        "exact_sums",
         "aggregates",
         "standing",
         "least_fits",
