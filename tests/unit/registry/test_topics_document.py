@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+import pytest
 from tests.unit.registry.test_openapi import Made, made
 
 from tamis.cli.common.outcomes import _lines
@@ -159,6 +161,52 @@ def test_explain_names_the_readers_that_need_every_tuple() -> None:
     # As `tamis sql` asks.
     (outcome,) = one.sql("EXPLAIN ALERT wet;")
     assert outcome["explain"]["queries"][0]["streams"][0]["sharing"]["needs_all"] == [needy]
+
+
+def test_explain_names_the_first_readers_and_counts_the_others() -> None:
+    one = Made()
+    one.sql(STREAM + many(11) + "CREATE ALERT other AS SELECT v FROM s WHERE v > 0.5;")
+    (query,) = one.client.post("/v1/explain", content="EXPLAIN other;").json()["queries"]
+    sharing = query["streams"][0]["sharing"]
+    assert [reader["name"] for reader in sharing["needs_all"]] == [f"a{i}" for i in range(10)]
+    assert sharing["needs_all_count"] == 11
+    shown = list(_lines({"result": "explained", "explain": {"queries": [query]}}))
+    assert shown.count("    1 more reader of the topic needs every tuple") == 1
+    (query,) = one.client.post("/v1/explain", content="EXPLAIN a3;").json()["queries"]
+    sharing = query["streams"][0]["sharing"]
+    assert (
+        "a3" not in [reader["name"] for reader in sharing["needs_all"]] and sharing["needs_all_count"] == 11
+    )
+
+
+@pytest.mark.parametrize("shape", ["alone", "long", "derived", "explained"])
+@pytest.mark.parametrize("applied", [False, True])
+def test_an_answer_grows_with_the_number_of_queries_and_no_faster(shape: str, applied: bool) -> None:
+    """Each alert named all other readers of its topic."""
+
+    def size(count: int) -> int:
+        one = Made()
+        text = STREAM + many(count)
+        if shape == "long":
+            text += f"CREATE ALERT long AS SELECT v FROM s WHERE v IN ({', '.join(map(str, range(200)))});"
+        elif shape == "derived":
+            text = text.replace("FROM s ", "FROM d ").replace(
+                "CREATE ALERT", "CREATE STREAM d AS SELECT v, k, ts FROM s WHERE v > 0.1; CREATE ALERT", 1
+            )
+        elif shape == "explained":
+            text += "".join(f"EXPLAIN a{i};" for i in range(count))
+        return len(orjson.dumps(one.sql(text) if applied else one.registry.explain(text)))
+
+    small, large = size(20), size(40)
+    assert large < 2.2 * small, (small, large)
+
+
+STREAM = "CREATE STREAM s (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE, WATERMARK FOR ts AS ts);\n"
+
+
+def many(count: int) -> str:
+    """Alerts over one topic, none of them with omission."""
+    return "".join(f"CREATE ALERT a{i} AS SELECT v FROM s WHERE v > {i % 90}.{i};" for i in range(count))
 
 
 def test_an_alert_is_explained_against_the_fleet_without_being_created() -> None:

@@ -6,8 +6,10 @@ edges to publish every reading that passes its filter.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from tamis.expressions.nodes import Expr
@@ -16,6 +18,10 @@ from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.state.model import Lease, State
+
+# In EXPLAIN's document of a query, of the other readers of a topic.
+MOST_NAMED = 10
+LONGEST_FILTER = 200  # characters
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,9 @@ def topic_readers(state: State, plan: Plan, topics: set[str]) -> dict[str, list[
 
 
 def tell_needs(queries: Sequence[dict[str, Any]], state: State, plan: Plan) -> None:
-    """Add to EXPLAIN's documents of queries the other readers of their topics that need every tuple."""
+    """Add to EXPLAIN's documents of queries the other readers of their topics that need every tuple: their
+    number, and the first ones, so that the documents grow with the number of queries and no faster.
+    """
     shared = [
         (query["name"], source["sharing"])
         for query in queries
@@ -71,12 +79,21 @@ def tell_needs(queries: Sequence[dict[str, Any]], state: State, plan: Plan) -> N
         if "sharing" in source
     ]
     readers = topic_readers(state, plan, {sharing["topic"] for _, sharing in shared})
+    needy = {topic: [one for one in some if one.needs_all is not None] for topic, some in readers.items()}
+    counts = {topic: Counter((one.kind, one.name) for one in some) for topic, some in needy.items()}
     for name, sharing in shared:
+        some, own = needy[sharing["topic"]], ("alert", name)
+        others = (one for one in some if (one.kind, one.name) != own)
         sharing["needs_all"] = [
-            {"kind": one.kind, "name": one.name, "filter": one.filter, "why": one.needs_all}
-            for one in readers[sharing["topic"]]
-            if one.needs_all is not None and (one.kind, one.name) != ("alert", name)
+            {"kind": one.kind, "name": one.name, "filter": _shortened(one.filter), "why": one.needs_all}
+            for one in islice(others, MOST_NAMED)
         ]
+        sharing["needs_all_count"] = len(some) - counts[sharing["topic"]][own]
+
+
+def _shortened(text: str | None) -> str | None:
+    """A text without the end of a long one."""
+    return text if text is None or len(text) <= LONGEST_FILTER else f"{text[:LONGEST_FILTER]}…"
 
 
 def lease_topic(state: State, lease: Lease) -> str:

@@ -46,6 +46,14 @@ def _replanned(query: dict[str, Any]) -> Iterator[str]:
     yield from (f"    {change}" for change in query["changes"])
 
 
+def _needs_all(sharing: dict[str, Any]) -> Iterator[str]:
+    """Lines about the other readers of a topic that need every tuple."""
+    named = sharing.get("needs_all", ())
+    yield from map(_needy, named)
+    if more := sharing.get("needs_all_count", len(named)) - len(named):
+        yield f"    {more} more reader{'s' if more > 1 else ''} of the topic need{'' if more > 1 else 's'} every tuple"
+
+
 def _needy(reader: dict[str, Any]) -> str:
     """A line about another reader of the topic for which edges publish every tuple of its filter."""
     of = "every tuple" if reader["filter"] is None else f"every tuple with {reader['filter']}"
@@ -66,7 +74,7 @@ def _explanation(query: dict[str, Any]) -> Iterator[str]:
                 yield f"    of tuples with {source['predicate']}"
             if "sharing" in source:
                 yield f"    topic {source['sharing']['topic']}: {source['sharing']['reason']}"
-                yield from map(_needy, source["sharing"].get("needs_all", ()))
+                yield from _needs_all(source["sharing"])
     memory = query["memory"]
     most = "" if memory["bound"] is None else f", at most {memory['bound']} tuples"
     yield f"  memory {memory['verdict']}{most}"

@@ -29,7 +29,9 @@ class Needy(TypedDict):
 
     kind: Literal["alert", "subscriber"]
     name: str
-    filter: Annotated[str | None, Field(description="As SQL; null: every tuple")]
+    filter: Annotated[
+        str | None, Field(description="As SQL, of which a long one is cut off; null: every tuple")
+    ]
     why: str
 
 
@@ -42,7 +44,10 @@ class Sharing(TypedDict):
     share: Annotated[float, Field(description="Estimated share of the stream that the topic has")]
     estimated_from: str
     reason: str
-    needs_all: NotRequired[Annotated[list[Needy], Field(description="Answers of POST /v1/explain only")]]
+    needs_all: NotRequired[
+        Annotated[list[Needy], Field(description="The first 10; of POST /v1/explain and EXPLAIN only")]
+    ]
+    needs_all_count: NotRequired[Annotated[int, Field(description="The number of all of them", ge=0)]]
 
 
 class Measured(TypedDict):
