@@ -3,7 +3,7 @@
 set -eu
 groupadd --system --gid 10001 tamis
 useradd --system --uid 10001 --gid 10001 --home-dir /data --no-create-home --shell /usr/sbin/nologin tamis
-install -d -o tamis -g tamis -m 750 /data /run/tamis
+install -d -o tamis -g tamis -m 700 /data /run/tamis
 # Python without its tests, installers and development files; Debian has them in one place, the image of Docker in another.
 library=$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
 for part in ensurepip idlelib lib2to3 pydoc_data test tkinter turtledemo 'config-3*' site-packages/pip 'site-packages/pip-*' \

@@ -34,6 +34,7 @@ def tamis(*arguments: str, stderr: IO[bytes] | int = subprocess.DEVNULL) -> subp
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
+        umask=0,  # the widest rights that a shell can give
     )
 
 
@@ -76,11 +77,26 @@ def alarm(url: str, watch: subprocess.Popen[str], minute: int, temp: float) -> d
     return found
 
 
+def open_to_others(directory: Path) -> list[Path]:
+    """Files and directories below this one on which anybody else has a right, but for links."""
+    found = list(directory.rglob("*"))
+    assert len(found) > 10, "there is nothing to look at"
+    # Some end between the two looks at them.
+    return [file for file in found if file.exists() and not file.is_symlink() and file.stat().st_mode & 0o077]
+
+
 @pytest.mark.timeout(900)  # several minutes where others want the cores too
 def test_up_raises_alarms_though_its_services_are_killed_and_ends_at_ctrl_c(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "alerts.sql").write_text(STREAMS + close_alert("warm", 5.0))
+    (tmp_path / "fleet/logs").mkdir(parents=True)
+    (tmp_path / "fleet/logs").chmod(0o777)  # of an earlier version
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(temporary))
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", f"-Djava.io.tmpdir={temporary}")
     (tmp_path / "grp.py").write_text("raise SystemExit('of the working directory')\n")
     monkeypatch.chdir(tmp_path)
     told = tmp_path / "told.txt"
@@ -98,6 +114,7 @@ def test_up_raises_alarms_though_its_services_are_killed_and_ends_at_ctrl_c(
         watch = tamis("watch", "warm", "--json", "--from-beginning", "--bootstrap", bootstrap[1])
         try:
             assert alarm(posts[1], watch, minute=0, temp=12.0)["key"] == ["k1"]
+            assert open_to_others(tmp_path / "fleet") == [] == open_to_others(temporary)
             services = parent.children()
             assert len(services) == len(SERVICES)
             for service in services:

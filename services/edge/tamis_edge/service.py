@@ -11,6 +11,7 @@ from tamis.garbage_collection import collect_seldom
 from tamis.heap import return_freed_memory
 from tamis.messaging.probe import KafkaProbe
 from tamis.settings import KafkaSettings, ServiceSettings
+from tamis.settings.private_files import private_directory
 from tamis.telemetry.health import Health
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
@@ -36,7 +37,7 @@ def serve(config: EdgeConfig, kafka: KafkaSettings, settings: ServiceSettings) -
     return_freed_memory()
     security = http_protection(config)
     metrics, health = Metrics("edge"), Health()
-    data = config.data or settings.data_directory()
+    data = private_directory(config.data) if config.data else settings.data_directory()
     telemetry = TelemetryServer(
         metrics, health, settings.telemetry_host, settings.telemetry_port, settings.telemetry_names
     )

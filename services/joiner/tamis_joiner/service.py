@@ -16,6 +16,7 @@ from tamis.messaging.probe import KafkaProbe
 from tamis.messaging.topic_wait import wait_for_topics
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
 from tamis.settings.known_variables import warn_of_unknown_variables
+from tamis.settings.private_files import private_directory
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis_joiner.checkpoint.empty_checkpoint import has_frontiers, warn_if_emptied
 from tamis_joiner.checkpoint.files import Checkpoint
@@ -62,6 +63,8 @@ class Joiner:
         warn_of_unknown_variables()
         if self._settings.checkpoint is None:
             self._service.data_directory()
+        if self._checkpoint.path is not None:
+            private_directory(self._checkpoint.path)
         host, port, names = (
             self._service.telemetry_host,
             self._service.telemetry_port,

@@ -34,6 +34,7 @@ import click
 from tamis.errors import EXIT_UNAVAILABLE, InputError, TamisError, UnavailableError
 
 _FOLDERS = ("query", "manage", "fleet", "services")
+_KEEP_READINGS = ("fleet", "services")  # on disk, where no other user may read them
 _INTERRUPTED = 130
 _PLOTS = ("matplotlib", "plotext")  # packages of the extra `plots`
 
@@ -76,6 +77,10 @@ class _Subcommands(click.Group):
             from tamis.query.names import suggest
 
             ctx.fail(f"there is no command '{name}'; {suggest(name, modules(), '`tamis --help` lists them')}")
+        if not ctx.resilient_parsing and name in modules() and modules()[name].parent.name in _KEEP_READINGS:
+            from tamis.settings.private_files import keep_new_files_private
+
+            keep_new_files_private()
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -26,6 +26,7 @@ from tamis.local.broker_security import ADMIN, BrokerSecurity
 from tamis.local.broker_settings import HOST, Listener, new_cluster_id, write_settings
 from tamis.local.parent_death_signal import with_parent_death_signal
 from tamis.local.ports import free_ports
+from tamis.settings.private_files import OTHERS, private_directory
 
 _LOCK_SECONDS = 5.0
 
@@ -125,7 +126,7 @@ class EmbeddedKafka:
         """Start the broker without waiting until it answers (`is_ready`). Raises as `start`. `timeout` limits
         the wait for the directory's lock, and the formatting of the data directory.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
+        private_directory(self.directory)
         with self._lock(time.monotonic() + timeout) as lock:
             self._choose_ports()
             self._launch(lock, timeout)
@@ -257,6 +258,7 @@ class EmbeddedKafka:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
+                umask=OTHERS,
                 # Ctrl-C in a terminal must reach only the parent, which stops the services before the broker.
                 start_new_session=True,
                 # The broker holds the lock for as long as it runs.
@@ -268,7 +270,12 @@ class EmbeddedKafka:
         tool = [*command, "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", new_cluster_id()]
         try:
             done = subprocess.run(
-                [*tool, "-c", str(settings)], capture_output=True, text=True, check=False, timeout=timeout
+                [*tool, "-c", str(settings)],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=timeout,
+                umask=OTHERS,
             )
         except subprocess.TimeoutExpired as error:
             raise UnavailableError(

@@ -22,6 +22,7 @@ from tamis.query.file_access import SETTING
 from tamis.query.names import suggest
 from tamis.settings import KafkaSettings
 from tamis.settings.client import registry_client
+from tamis.settings.private_files import private_directory
 from tamis.web.registry_client import difference
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Fleet:
         self.spec = spec
         self._say, self._show_waiting = say, show_waiting
         spec.directory.mkdir(parents=True, exist_ok=True)
-        (spec.directory / "logs").mkdir(exist_ok=True)
+        self._directory("logs")
         port = spec.kafka_port or None
         self.logins = FleetLogins(spec.directory / "logins", port) if spec.secure else None
         self.broker = EmbeddedKafka(
@@ -302,9 +303,7 @@ class Fleet:
         self._add(edge.name, arguments)
 
     def _directory(self, name: str) -> Path:
-        path = self.spec.directory / name
-        path.mkdir(exist_ok=True)
-        return path
+        return private_directory(self.spec.directory / name)
 
     def _add(self, name: str, arguments: list[str], telemetry: int | None = None) -> None:
         port = telemetry or self.spec.metrics_ports.get(name) or free_ports(1)[0]

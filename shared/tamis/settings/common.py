@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tamis.errors import InputError
+from tamis.settings.private_files import private_directory
 from tamis.settings.secret_files import EnvironmentSettings
 
 
@@ -40,16 +41,18 @@ class ServiceSettings(EnvironmentSettings):
         return host_names(self.telemetry_hosts)
 
     def data_directory(self) -> Path:
-        """The directory for the service's files, `data`. The default directory is created. A directory in
-        TAMIS_DATA must exist: if its disk isn't mounted, a new directory would look like a first start.
+        """The directory for the service's files, `data`, closed to other users. The default directory is
+        created. A directory in TAMIS_DATA must exist: if its disk isn't mounted, a new directory would look
+        like a first start.
 
         Raises InputError if it can't be used.
         """
         named = "data" in self.model_fields_set
         try:
             if not named:
-                self.data.mkdir(parents=True, exist_ok=True)
-            fault = _fault(self.data)
+                private_directory(self.data)
+            if (fault := _fault(self.data)) is None:
+                private_directory(self.data)
         except OSError as error:
             fault = f"the directory can't be made: {error.strerror}"
         if fault is not None:

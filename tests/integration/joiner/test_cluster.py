@@ -27,7 +27,7 @@ from tamis.local.service_process import ServiceProcess
 from tamis.messaging import topics
 from tamis_joiner.spark.authentication import SECRET
 
-STARTING = 120.0
+STARTING = 240.0  # on a busy machine
 
 
 @pytest.fixture

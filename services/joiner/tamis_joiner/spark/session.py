@@ -68,6 +68,8 @@ _SETTINGS = {
     "spark.sql.streaming.minBatchesToRetain": "20",
     # Spark logs a query's options when it fails. By default it redacts neither JAAS nor private keys in PEM.
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore|[.]pem",
+    # Hadoop's file systems set the rights of what they make, whatever the umask of the process is.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
     # A task takes no longer than the wait for a better executor would.
     "spark.locality.wait": "0",
     # Python workers are forked with their modules imported, and the garbage collector doesn't scan these

@@ -17,6 +17,7 @@ import pyspark
 
 from tamis.errors import InputError, TamisError
 from tamis.java.runtime import find_java
+from tamis.settings.private_files import keep_new_files_private
 
 _MAIN = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 # Option of the executor: variable of the pod.
@@ -64,6 +65,7 @@ def main() -> None:
         asked = command(find_java(), Path(pyspark.__file__).parent / "jars", os.environ)
     except TamisError as error:
         sys.exit(str(error))
+    keep_new_files_private()
     os.execv(asked[0], asked)
 
 
