@@ -6,6 +6,7 @@ import json
 import math
 import random
 import time
+from typing import Any
 
 import orjson
 import pytest
@@ -76,7 +77,7 @@ def test_other_values_are_those_of_the_usual_parser() -> None:
     """The values beside a NaN don't depend on the parser that reads it."""
     draw = random.Random(3)
     for _ in range(2_000):
-        values = [
+        values: list[Any] = [
             draw.choice([2**63, -(2**63), 2**64 - 1, 2**64, -(2**63) - 1, 10**30, draw.randrange(100)]),
             draw.uniform(-1, 1) * 10.0 ** draw.randrange(-300, 300),
             draw.choice(["é", '"', "\\", "nan", "\u2028", "a\tb", None, True, {"a": []}]),
