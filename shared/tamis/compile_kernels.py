@@ -29,6 +29,7 @@ from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
 from tamis.query.window_functions import Frame
+from tamis.recordings import json_structure
 from tamis.recordings.flat_json.columns import FlatDecoder
 from tamis.recordings.flat_json.suffixes import without_suffixes
 from tamis.recordings.flat_json.text_table import TextTable
@@ -88,6 +89,9 @@ def warm() -> None:
     history.forget(rows, 0)
     FlatDecoder({"a": Type.DOUBLE}, "us").decode([b'{"a":1.5}'])
     TextTable().make_room()
+    json_structure.check_complexity(b"[]" * (json_structure.MOST_DEPTH + 1))
+    json_structure.parts(b"[1]", 1)
+    json_structure.lines(b"1", 1)
     payload, suffix = (np.frombuffer(bytearray(text), np.uint8) for text in (b'{"a":1,"_":2}', b',"_":2}'))
     without_suffixes(payload, np.array([13]), suffix, np.array([7]), np.ones(256, np.bool_))
 

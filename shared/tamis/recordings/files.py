@@ -15,6 +15,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tamis.errors import InputError
+from tamis.recordings.json_structure import ComplexityError
+from tamis.recordings.json_text import loads
 from tamis.recordings.rows import ArrowRows, JsonRows, Rows
 
 Format = Literal["csv", "ndjson", "parquet"]
@@ -125,9 +127,11 @@ def _ndjson(data: bytes, where: str) -> Rows:
         if not line.strip():
             continue
         try:
-            one = orjson.loads(line)
+            one = loads(line)
         except orjson.JSONDecodeError as error:
             raise InputError(f"not JSON: {error}", where=f"{where}, line {number}") from error
+        except ComplexityError as error:
+            raise InputError(error.what, where=f"{where}, line {number}") from error
         if not isinstance(one, dict):
             raise InputError(
                 "not a JSON object", where=f"{where}, line {number}", hint="write one object a line"

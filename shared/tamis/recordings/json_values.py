@@ -113,21 +113,21 @@ def _within(data: npt.NDArray[np.int64], limit: int) -> bool:
 
 
 def _one(value: Any, type_: Type, unit: TimeUnit) -> Any:
+    kind = type(value)
+    # No column can have such a number, whatever its type is.
+    if kind is float or (kind is int and type_ is Type.DOUBLE):
+        _check_finite(value)
     if type_ is Type.TIMESTAMP:
         return _time(value, unit)
-    kind = type(value)
     if type_ is Type.DOUBLE and kind in (float, int):
-        _check_finite(value)
         return value
     if type_ in (Type.INT, Type.BIGINT) and kind in (int, float):
-        if kind is float:
-            _check_finite(value)
         # JSON has one kind of number: 5.0 is a whole one.
         if value == int(value) and -(2**63) <= int(value) < 2**63:
             return int(value)
     elif (type_ is Type.VARCHAR and kind is str) or (type_ is Type.BOOLEAN and kind is bool):
         return value
-    raise _Misfit(Reason.WRONG_TYPE, f"{_excerpt(value)} is not of type {type_}")
+    raise _Misfit(Reason.WRONG_TYPE, f"{excerpt(value)} is not of type {type_}")
 
 
 def _time(value: Any, unit: TimeUnit) -> int:
@@ -137,16 +137,14 @@ def _time(value: Any, unit: TimeUnit) -> int:
         try:
             time = iso_time(value)
         except ValueError:
-            raise _Misfit(Reason.WRONG_TYPE, f"{_excerpt(value)} is not an ISO 8601 time") from None
+            raise _Misfit(Reason.WRONG_TYPE, f"{excerpt(value)} is not an ISO 8601 time") from None
         if abs(time) >= END_OF_TIME:
             raise _Misfit(Reason.OUT_OF_DOMAIN, f"{value} is outside of the range of event times")
         return time
     if type(value) not in (int, float):
         raise _Misfit(
-            Reason.WRONG_TYPE, f"{_excerpt(value)} is not a TIMESTAMP: ISO 8601 or a number of {unit}"
+            Reason.WRONG_TYPE, f"{excerpt(value)} is not a TIMESTAMP: ISO 8601 or a number of {unit}"
         )
-    if type(value) is float:
-        _check_finite(value)
     per_second = PER_SECOND[unit]
     exact = type(value) is int
     scaled: float = value * 1_000_000 // per_second if exact else value * 1_000_000 / per_second
@@ -157,7 +155,7 @@ def _time(value: Any, unit: TimeUnit) -> int:
         asked = f"is it in {unit}?" if fits is None else f"it would fit in {fits}: set the time unit"
         raise _Misfit(
             Reason.OUT_OF_DOMAIN,
-            f"{_excerpt(value)} {unit} since 1970 is outside of the range of event times; {asked}",
+            f"{excerpt(value)} {unit} since 1970 is outside of the range of event times; {asked}",
         )
     return round(scaled)
 
@@ -169,14 +167,29 @@ def _check_finite(value: float) -> None:
         finite = False
     if not finite:
         raise _Misfit(
-            Reason.NOT_A_NUMBER, f"{_excerpt(value)} is not a finite number; leave it out where there is none"
+            Reason.NOT_A_NUMBER,
+            f"{excerpt(value)} is not a finite number; leave the field out or send null where there is none",
         )
 
 
-def _excerpt(value: Any) -> str:
-    """The value as in JSON. Avro, Protobuf and Python also have values that JSON doesn't have."""
+def not_finite(value: float) -> str:
+    """A number that isn't finite, as senders of JSON write it.
+
+    >>> not_finite(float("-inf"))
+    '-Infinity'
+    """
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def excerpt(value: Any) -> str:
+    """The beginning of a value as in JSON. Avro, Protobuf and Python also have values that JSON doesn't
+    have.
+    """
+    if type(value) is float and not math.isfinite(value):
+        return not_finite(value)
     try:
-        text = repr(value) if type(value) is float else orjson.dumps(value).decode()
+        passed = orjson.OPT_PASSTHROUGH_DATACLASS
+        text = repr(value) if type(value) is float else orjson.dumps(value, option=passed).decode()
     except TypeError:  # bytes, for example, or an integer of more than 64 bits
         text = repr(value)
     return text[:80]

@@ -54,13 +54,11 @@ def _reasons(
     """The masks of unusable rows, and the reasons with `{value}` for the value."""
     name, null = column.name, values.vector.null
     found: list[tuple[Mask, str]] = []
+    if values.not_finite is not None:
+        found.append((values.not_finite, "{value} is not a finite number"))
     if values.unusable.any():
-        unusable = (
-            "{value} is outside of the times that a TIMESTAMP has, 1684-07-28 to 2255-06-05"
-            if column.type is Type.TIMESTAMP
-            else "{value} is not a finite number"
-        )
-        found.append((values.unusable, unusable))
+        beyond = "{value} is outside of the times that a TIMESTAMP has, 1684-07-28 to 2255-06-05"
+        found.append((values.unusable, beyond))
     if null is not None and name == stream.time:
         found.append((null, "NULL in the event time"))
     elif null is not None and column.not_null:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -35,13 +35,15 @@ _ARROW = {
 
 @dataclass(frozen=True)
 class Values:
-    """A column. `unusable`: the mask of values that an edge would put to the dead letters. `given`: times as
-    the file writes them: text, whole numbers, or Arrow's timestamps.
+    """A column. `unusable`: the mask of values that an edge would put to the dead letters; `not_finite`: that
+    of NaN and infinite numbers among them. `given`: times as the file writes them: text, whole numbers, or
+    Arrow's timestamps.
     """
 
     vector: Vector
     unusable: Mask
     given: pa.ChunkedArray | None = None
+    not_finite: Mask | None = None
 
 
 def values_of(rows: Rows, name: str, type_: Type, unit: TimeUnit = "us") -> Values:
@@ -51,19 +53,46 @@ def values_of(rows: Rows, name: str, type_: Type, unit: TimeUnit = "us") -> Valu
     if isinstance(rows, JsonRows):
         return _of_json(rows, name, type_, unit)
     cells, place = rows.column(name), partial(rows.place, name)
+    if type_ is Type.VARCHAR and rows.textual:  # where NaN is a text
+        not_finite = np.zeros(len(cells), np.bool_)
+    else:
+        cells, not_finite = _without_not_finite(cells, rows.textual)
+    values = _finite_values(cells, type_, rows.textual, place, unit)
+    return replace(values, unusable=values.unusable | not_finite, not_finite=not_finite)
+
+
+def _finite_values(
+    cells: pa.ChunkedArray, type_: Type, textual: bool, place: Callable[[int], str], unit: TimeUnit
+) -> Values:
     if type_ is Type.TIMESTAMP:
-        return _times(cells, rows.textual, place, unit)
-    typed = _typed(cells, type_, rows.textual, place)
+        return _times(cells, textual, place, unit)
+    typed = _typed(cells, type_, textual, place)
     null = np.asarray(typed.is_null().to_numpy(), np.bool_)
     if type_ is Type.VARCHAR:
         text = np.asarray(typed.to_numpy(), np.object_)
         return Values(_vector(text, null), np.zeros(len(null), np.bool_))
     filler = pa.scalar(False if type_ is Type.BOOLEAN else 0, _ARROW[type_])
     data = np.asarray(typed.fill_null(filler).to_numpy())
-    unusable = ~np.isfinite(data) if type_ is Type.DOUBLE else np.zeros(len(data), np.bool_)
-    if unusable.any():
-        data = np.where(unusable, 0.0, data)
-    return Values(_vector(data, null), unusable)
+    return Values(_vector(data, null), np.zeros(len(data), np.bool_))
+
+
+def _without_not_finite(cells: pa.ChunkedArray, textual: bool) -> tuple[pa.ChunkedArray, Mask]:
+    """The cells with NULL in place of NaN and infinite numbers, and the mask of these."""
+    mask = np.zeros(len(cells), np.bool_)
+    if pa.types.is_floating(cells.type):
+        mask = ~np.isfinite(np.asarray(cells.fill_null(0.0).to_numpy(), np.float64))
+    elif textual and _is_text(cells.type):
+        suspects = pc.match_substring_regex(cells, _NOT_FINITE, ignore_case=True).fill_null(False)
+        for row in np.flatnonzero(np.asarray(suspects.to_numpy(), np.bool_)).tolist():
+            mask[row] = not isfinite(float(cells[row].as_py()))
+    if not mask.any():
+        return cells, mask
+    return pc.if_else(pa.chunked_array([pa.array(mask)]), pa.scalar(None, cells.type), cells), mask
+
+
+# Names of numbers that aren't finite, and numbers that may be too large: with an exponent of three digits, or
+# with 300 digits.
+_NOT_FINITE = r"^\s*[-+]?(nan|inf(inity)?|[0-9.]+e[+]?0*[0-9]{3,}|[0-9]{300,}[0-9.e+]*)\s*$"
 
 
 def nulls(type_: Type, rows: int) -> Values:
@@ -83,19 +112,25 @@ def _of_json(rows: JsonRows, name: str, type_: Type, unit: TimeUnit) -> Values:
         raise _misfit(values[min(wrong)], type_, rows.place(name, min(wrong)))
     unusable = np.zeros(len(values), np.bool_)
     unusable[[one.row for one in offences]] = True
-    if type_ is not Type.TIMESTAMP:
-        return Values(vector, unusable)
+    not_finite = np.zeros(len(values), np.bool_)
+    not_finite[[one.row for one in offences if one.reason is Reason.NOT_A_NUMBER]] = True
+    given = _given(values, vector, unusable, unit) if type_ is Type.TIMESTAMP else None
+    return Values(vector, unusable, given, not_finite)
+
+
+def _given(values: list[Any], vector: Vector, unusable: Mask, unit: TimeUnit) -> pa.ChunkedArray:
+    """Times of JSON as the file writes them."""
     ticks = pa.chunked_array([pa.array(vector.data, mask=vector.null)])
     kinds = {type(value) for value in values if value is not None}
     if kinds == {str}:
-        return Values(vector, unusable, pa.chunked_array([pa.array(values, pa.string())]))
+        return pa.chunked_array([pa.array(values, pa.string())])
     if str in kinds:
-        return Values(vector, unusable, pa.chunked_array([iso_text(ticks)]))
+        return pa.chunked_array([iso_text(ticks)])
     if unit == "us" and not unusable.any():
-        return Values(vector, unusable, ticks)
+        return ticks
     whole = kinds <= {int} and all(v is None or -(2**63) <= v < 2**63 for v in values)
     kind = pa.int64() if whole else pa.float64()
-    return Values(vector, unusable, pa.chunked_array([pa.array(values, kind)]))
+    return pa.chunked_array([pa.array(values, kind)])
 
 
 def _vector(data: np.ndarray, null: Mask) -> Vector:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from tamis.query.parse import catalog_of
@@ -64,3 +66,37 @@ def test_a_row_counts_for_one_reason(tmp_path: Path) -> None:
     found = read_recording(catalog_of(STREAM).streams["s"], [str(path)])
     assert [one.rows for one in found.refusals] == [1, 1]
     assert found.refused == 2
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson", "parquet"])
+@pytest.mark.parametrize("number", ["NaN", "inf", "-Infinity"])
+def test_numbers_that_are_not_finite_are_refused_alone_in_every_type_and_format(
+    tmp_path: Path, form: str, number: str
+) -> None:
+    """As at an edge. In a column that the stream doesn't have they are ignored."""
+    good = {"k": "1", "ts": "2", "x": "1", "y": "2", "ok": "true", "other": "1"}
+    rows = [good, *(good | {name: number} for name in ("k", "ts", "x", "y", "other")), good]
+    path = tmp_path / f"s.{form}"
+    if form == "csv":
+        lines = [",".join(good), *(",".join(row.values()) for row in rows)]
+    else:
+        lines = ["{" + ", ".join(f'"{name}": {text}' for name, text in row.items()) + "}" for row in rows]
+    path.write_text("\n".join(lines))
+    if form == "parquet":
+        columns = {name: [float(row[name]) for row in rows] for name in good if name != "ok"}
+        pyarrow.parquet.write_table(pa.table(columns | {"ok": [True] * len(rows)}), path)
+    found = read_recording(catalog_of(STREAM).streams["s"], [str(path)])
+    assert (len(found), found.refused) == (3, 4)
+    assert [one.reason.split(" is ")[1] for one in found.refusals] == ["not a finite number"] * 4
+    assert [one.rows for one in found.refusals] == [1] * 4
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1E+400", "9" * 400, " nan", "+inf"])
+def test_numbers_that_no_double_reaches_are_refused_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text(
+        f"k,ts,x,y\n{GOOD}\n1,2024-01-01T00:00:00Z,{text},1\n{text},2024-01-01T00:00:00Z,1,1\n{GOOD}\n"
+    )
+    found = read_recording(catalog_of(STREAM).streams["s"], [str(path)])
+    assert (len(found), [one.rows for one in found.refusals]) == (2, [1, 1])
+    assert {one.reason.split(" is ")[1] for one in found.refusals} == {"not a finite number"}

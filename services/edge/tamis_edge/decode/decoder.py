@@ -26,9 +26,7 @@ from tamis_edge.decode.converted import Converted, at_rows, convert_all
 from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.decode.flat_rows import FlatRows
 from tamis_edge.decode.json_rows import parse
-
-# Payloads parsed at a time: few enough that their objects stay in the processor's cache.
-SLICE = 500
+from tamis_edge.decode.slices import slices, without_nested
 
 # Bytes of a reading, for a table's row characters of its texts. A tuple goes out with its key, and an alarm
 # with the tuples of all its streams: together they must stay below the limit of a topic (`MAX_RECORD_BYTES`).
@@ -97,11 +95,11 @@ class Decoder:
         """The columns of JSON objects, by way of objects of Python."""
         raw: dict[str, list[Any]] = {name: [] for name in self._paths}
         offences: list[Offence] = []
-        for start in range(0, len(payloads), SLICE):
-            rows, faults = parse(payloads[start : start + SLICE], MAX_READING)
+        for start, end in slices(payloads):
+            rows, faults = parse(payloads[start:end], MAX_READING)
             offences += [Offence(start + fault.row, fault.reason, fault.error) for fault in faults]
             for name, values in zip(self._paths, self._extract(rows), strict=True):
-                raw[name] += values
+                raw[name] += without_nested(values)
         return convert_all(self.stream.columns, raw, self.unit), offences
 
     def with_schemas(self, payloads: Sequence[bytes], schemas: Schemas, now: int) -> Decoded:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import orjson
 
 from tamis.messaging.dead_letters import Reason
+from tamis.recordings.json_structure import ComplexityError, check_complexity
+from tamis.recordings.json_text import loads
 from tamis.recordings.json_values import Offence
 
 
@@ -55,8 +56,10 @@ _JOINT = b',"%s",' % _FENCE.encode()
 
 def _parse_together(payloads: Sequence[bytes]) -> list[Any] | None:
     try:
+        for payload in payloads:
+            check_complexity(payload)
         found = orjson.loads(b"[" + _JOINT.join(payloads) + b"]")
-    except orjson.JSONDecodeError:
+    except (ComplexityError, orjson.JSONDecodeError):
         return None
     rows: list[Any] = found[::2]
     fences = found[1::2]
@@ -76,21 +79,8 @@ def _parse_one(payload: bytes, limit: int) -> Any:
     if len(payload) > limit:
         raise _Refused(Reason.TOO_LARGE, f"{len(payload)} bytes; the limit is {limit}")
     try:
-        return orjson.loads(payload)
+        return loads(payload)
     except orjson.JSONDecodeError as error:
-        _refuse_nan(payload)
         raise _Refused(Reason.UNDECODABLE, f"not JSON: {error}") from None
-
-
-def _refuse_nan(payload: bytes) -> None:
-    """Raises an error that names NaN or Infinity, which many senders write although JSON doesn't have them.
-    This helps the sender more than "not JSON".
-    """
-
-    def refuse(constant: str) -> None:
-        raise _Refused(Reason.NOT_A_NUMBER, f"{constant} is no JSON number; leave the field out or send null")
-
-    try:
-        json.loads(payload, parse_constant=refuse)
-    except (ValueError, RecursionError):
-        return
+    except ComplexityError as error:
+        raise _Refused(Reason.UNDECODABLE, str(error)) from None

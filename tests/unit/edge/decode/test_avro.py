@@ -7,6 +7,7 @@ import decimal
 import json
 import math
 import struct
+import tracemalloc
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
@@ -411,3 +412,19 @@ def test_arbitrary_bytes_are_dead_letters_or_readings(noise: bytes) -> None:
     schemas = {7: WriterSchema(7, "AVRO", json.dumps(READING))}
     decoded = Decoder(STREAM, FieldMap()).with_schemas([header(7) + noise], schemas, NOW)
     assert len(decoded.rows) + len(decoded.offences) == 1
+
+
+def test_nested_values_are_read_in_small_slices(values: Values) -> None:
+    """Their objects would take a hundred times the memory of the payloads."""
+    items = {
+        "type": "array",
+        "items": {"type": "record", "name": "R", "fields": [{"name": "a", "type": "boolean"}]},
+    }
+    sent = values_of(values, items, *[[{"a": True}] * 20_000] * 200)
+    tracemalloc.start()
+    decoded = values.decode(sent, stream(("x", Type.DOUBLE)))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [one.reason for one in decoded.offences] == [Reason.WRONG_TYPE] * 200
+    assert decoded.offences[0].error.startswith('x: [{"a":true},')
+    assert most < 50e6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import tracemalloc
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +45,12 @@ def test_the_unit_of_times_is_that_of_the_source_or_else_of_the_stream(source: A
     assert [one.reason for one in decoded.offences] == [Reason.OUT_OF_DOMAIN]
 
 
+def _good(**fields: str) -> bytes:
+    """A valid reading but for these fields, as JSON text."""
+    texts = {name: orjson.dumps(value).decode() for name, value in GOOD.items()} | fields
+    return ("{" + ", ".join(f'"{name}": {text}' for name, text in texts.items()) + "}").encode()
+
+
 POISON = [
     (b"{", Reason.UNDECODABLE, "not JSON"),
     (b"", Reason.UNDECODABLE, "not JSON"),
@@ -53,7 +60,10 @@ POISON = [
     (b'"text"', Reason.UNDECODABLE, "string"),
     (b"null", Reason.UNDECODABLE, "null"),
     (b'{"a":1},{"b":2}', Reason.UNDECODABLE, "not JSON"),
-    (b"[" * 100_000, Reason.UNDECODABLE, "not JSON"),
+    (b"[" * 100_000, Reason.UNDECODABLE, "nested more than 100 levels deep"),
+    (b'{"a":' * 101 + b"1" + b"}" * 101, Reason.UNDECODABLE, "nested more than 100 levels deep"),
+    (b'{"a":[' + b"[]," * 10_000 + b"1]}", Reason.UNDECODABLE, "10002 arrays and objects"),
+    (b'{"a":[' + b"1," * 100_000 + b"1]}", Reason.UNDECODABLE, "100002 values; the limit is 100000"),
     ({**GOOD, "ts": None}, Reason.MISSING_FIELD, "ts: no value in field 'ts'"),
     ({k: v for k, v in GOOD.items() if k != "ok"}, Reason.MISSING_FIELD, "ok: no value in field 'ok'"),
     ({**GOOD, "temp": "20.5"}, Reason.WRONG_TYPE, 'temp: "20.5" is not of type DOUBLE'),
@@ -73,8 +83,17 @@ POISON = [
         Reason.OUT_OF_DOMAIN,
         "temp: 70.5 is outside of the column's domain, temp >= -60",
     ),
-    (b'{"station":"a","ts":1,"ok":true,"temp":NaN}', Reason.NOT_A_NUMBER, "NaN is no JSON number"),
-    (b'{"station":"a","ts":1,"ok":true,"temp":-Infinity}', Reason.NOT_A_NUMBER, "-Infinity"),
+    (_good(temp="NaN"), Reason.NOT_A_NUMBER, "temp: NaN is not a finite number"),
+    (_good(temp="nan"), Reason.NOT_A_NUMBER, "temp: NaN is not a finite number"),
+    (_good(temp="-Infinity"), Reason.NOT_A_NUMBER, "temp: -Infinity is not a finite number"),
+    (_good(temp="1e999"), Reason.NOT_A_NUMBER, "temp: Infinity is not a finite number"),
+    (_good(temp="9" * 400), Reason.NOT_A_NUMBER, "temp: Infinity is not a finite number"),
+    (_good(n="NaN"), Reason.NOT_A_NUMBER, "n: NaN is not a finite number"),
+    (_good(ts="Infinity"), Reason.NOT_A_NUMBER, "ts: Infinity is not a finite number"),
+    (_good(station="NaN"), Reason.NOT_A_NUMBER, "station: NaN is not a finite number"),
+    (_good(ok="NaN"), Reason.NOT_A_NUMBER, "ok: NaN is not a finite number"),
+    (_good(ok="NaN", other="[Infinity, {}]"), Reason.NOT_A_NUMBER, "ok: NaN"),
+    (_good(temp='[NaN, "' + "x" * 100 + '"]'), Reason.WRONG_TYPE, "temp: [null,"),
     ({**GOOD, "site": "x" * MAX_READING}, Reason.TOO_LARGE, "bytes; the limit is"),
     ({**GOOD, "ts": NOW + 61_000_000}, Reason.AHEAD_OF_CLOCK, "ts: 61.000 s ahead of this edge's clock"),
 ]
@@ -91,6 +110,25 @@ def test_poison_is_named_and_the_good_ones_around_it_come_through(
     (offence,) = decoded.offences
     assert (offence.row, offence.reason) == (1, reason)
     assert words in offence.error
+
+
+def test_numbers_that_are_not_finite_matter_only_in_columns_of_the_stream() -> None:
+    decoded = decode(_good(other="NaN"), GOOD, _good(other='[{"deep": -Infinity}]', n="7"))
+    assert decoded.offences == []
+    assert decoded.columns["n"].to_list() == [3, 3, 7]
+
+
+def test_nested_values_are_parsed_in_small_slices() -> None:
+    """Their objects would take a hundred times the memory of the payloads."""
+    nested = b'{"station":"a","ts":%d,"ok":true,"temp":[' % NOW + b"[]," * 9_000 + b"1]}"
+    payloads = [nested] * 400
+    tracemalloc.start()
+    decoded = decode(*payloads, GOOD)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [one.reason for one in decoded.offences] == [Reason.WRONG_TYPE] * 400
+    assert decoded.rows.tolist() == [400]
+    assert most < 30e6
 
 
 def test_all_poison_at_once() -> None:

@@ -30,7 +30,7 @@ from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.settings import Http, HttpSource, KafkaSource, MqttSource
 from tamis_edge.sources.base import Payloads
 from tamis_edge.sources.file.rows import part
-from tamis_edge.sources.http import _DECODER, MOST_READINGS, HttpSources, split
+from tamis_edge.sources.http import MOST_READINGS, HttpSources, split
 from tamis_edge.sources.journal_shard import MOST_UNPLANNED, STRAY
 from tamis_edge.sources.kafka.shard import STALLED, KafkaShard
 from tamis_edge.sources.kafka.topic import ASK_EVERY, DENIED, KafkaTopic
@@ -276,18 +276,29 @@ def test_items_of_an_array_stay_as_they_were_sent() -> None:
     assert split(b"[ ]", "") == []
 
 
-def test_a_reading_that_is_nested_deeply_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reading_that_is_nested_deeply_is_a_dead_letter() -> None:
     deep = b'{"a":' + b"[" * 400 + b"]" * 400 + b"}"
     assert split(deep, "") == split(b"[" + deep + b"]", "") == [deep]
+    assert split(deep + b"\n" + deep, "") == [deep, deep]
     decoded = Decoder(air([topic([])]), FieldMap()).payloads([deep], 0)
-    assert len(decoded.offences) == 1
+    assert [one.error for one in decoded.offences] == ["nested more than 100 levels deep"]
 
-    def give_up(*_: object) -> None:
-        raise RecursionError
 
-    monkeypatch.setattr(_DECODER, "raw_decode", give_up)
-    with pytest.raises(ValueError, match="item of the array"):
-        split(b"[1]", "")
+@pytest.mark.parametrize("number", ["NaN", "nan", "Infinity", "-Infinity", "inf", "1e999", "9" * 400])
+def test_readings_beside_one_with_a_number_that_is_not_finite_are_kept(number: str) -> None:
+    good, bad = b'{"temp": 1}', b'{"temp": %s}' % number.encode()
+    assert split(bad, "") == [bad]
+    assert split(b"[%s, %s,%s]" % (good, bad, good), "") == [good, bad, good]
+    assert split(b"[\n%s,\n%s\n]\n" % (bad, good), "") == [bad, good]
+    assert split(b"%s\n%s\n" % (bad, good), "application/x-ndjson") == [bad, good]
+    assert split(b"%s\n%s" % (bad, bad), "") == [bad, bad]
+
+
+def test_an_item_that_is_not_json_does_not_take_others_with_it() -> None:
+    assert split(b'[{"a":1}, {"b":}, {"a":2}]', "") == [b'{"a":1}', b'{"b":}', b'{"a":2}']
+    for body in (b'[{"b":}]', b'[{"b":},{"b":}]', b'[{"a":1},,{"a":1}]', b'[{"a":1}', b'[{"a":1}]]'):
+        with pytest.raises(ValueError, match="JSON"):
+            split(body, "")
 
 
 # ---- names that senders make up

@@ -11,6 +11,7 @@ from tamis.messaging.schemas.registry import UnusableSchema, WriterSchema
 from tamis.messaging.schemas.wire_format import schema_of
 from tamis.recordings.json_values import Offence
 from tamis_edge.decode.by_schema.logical_types import WantedColumn
+from tamis_edge.decode.slices import slices, without_nested
 
 MOST_READERS = 100  # compiled schemas that are kept for one stream
 
@@ -69,20 +70,25 @@ class SchemaRows:
 
     def _read(
         self, rows: Sequence[int], payloads: Sequence[bytes], schema: WriterSchema | UnusableSchema
-    ) -> tuple[list[Sequence[Any]], list[Offence]]:
+    ) -> tuple[Sequence[Sequence[Any]], list[Offence]]:
         """The columns of the rows that can be read."""
         reader = schema if isinstance(schema, UnusableSchema) else self._reader(schema)
         if isinstance(reader, UnusableSchema):
             empty: list[Sequence[Any]] = [[] for _ in self._columns]
             return empty, [Offence(row, reader.reason, reader.error) for row in rows]
-        found, offences, read = [], [], reader.read
-        for row in rows:
-            try:
-                found.append(read(payloads[row]))
-            except ValueError as error:
-                what = f"doesn't match its schema {schema.number}: {error}"
-                offences.append(Offence(row, Reason.UNDECODABLE, what))
-        return reader.columns(found), offences
+        columns: list[list[Any]] = [[] for _ in self._columns]
+        offences, read = [], reader.read
+        for start, end in slices([payloads[row] for row in rows]):
+            found = []
+            for row in rows[start:end]:
+                try:
+                    found.append(read(payloads[row]))
+                except ValueError as error:
+                    what = f"doesn't match its schema {schema.number}: {error}"
+                    offences.append(Offence(row, Reason.UNDECODABLE, what))
+            for column, values in zip(columns, reader.columns(found), strict=True):
+                column.extend(without_nested(values))
+        return columns, offences
 
     def _reader(self, schema: WriterSchema) -> _Reader | UnusableSchema:
         found = self._readers.get(schema)
