@@ -111,7 +111,7 @@ test-containers: setup ## build the images and test them in containers
 demo: setup ## the whole fleet on real sensor data, then a report
 	$(BIN)/tamis demo
 
-bench: setup ## measure throughput, latency and memory
+bench: setup ## measure throughput, latency and memory (python -m benchmarks --write-docs also fills the pages)
 	$(BIN)/python -m benchmarks
 
 soundness: setup ## long randomised search for a missed or an extra alarm
