@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"\$\{([A-Z]+_IMAGE):-([^}]+)\}")
 
 
 def images() -> dict[str, str]:
-    """The variables of the Compose files that name an image, with the image of the environment or the file."""
+    """The variables of the Compose files that name an image, with the image of environment or file."""
     texts = [path.read_text(encoding="utf-8") for path in sorted(REPOSITORY.glob("docker-compose*.yml"))]
     return {name: os.environ.get(name, image) for text in texts for name, image in _VARIABLE.findall(text)}
 
