@@ -126,7 +126,10 @@ def _started() -> Iterator[None]:
     command += ["--exec-root", str(RUN / "exec"), "--pidfile", str(RUN / "pid")]
     log = RUN / "log"
     with log.open("wb") as out:
-        process = subprocess.Popen(with_parent_death_signal(command), stdout=out, stderr=out)
+        # It must not end by a signal to this process's group before the containers are removed.
+        process = subprocess.Popen(
+            with_parent_death_signal(command), stdout=out, stderr=out, start_new_session=True
+        )
     try:
         deadline = time.monotonic() + STARTING
         while not _answers(f"unix://{SOCKET}"):
