@@ -3,6 +3,11 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
+# For images: `make images REGISTRY=registry.example.com/tamis` pushes them, too. DOCKER_OPTIONS are further options of the build.
+DOCKER ?= docker
+REGISTRY ?=
+BASE ?= python:3.11-slim
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 CODE := shared services tests benchmarks deploy
 SERVICES := alerts edge joiner registry
 READY := .venv/.ready
@@ -16,7 +21,7 @@ KERNEL_SOURCES := $(shell grep -rlE "import .*\b(njit|numba)\b" shared/tamis --i
 # All files that quick tests may read.
 SOURCES := $(shell find $(CODE) demo docs helm .ci *.md *.toml *.lock *.yml .env.example .dockerignore Makefile -type f -not -path '*/__pycache__/*' -not -path '*/node_modules/*' -not -path 'benchmarks/results/*')
 
-.PHONY: help setup check style types contracts docs pictures test brokers oracles tutorial notebooks upgrade recovery faults spark cluster console console-test console-pictures test-containers demo bench soundness soak lock clean
+.PHONY: help setup check style types contracts docs pictures test brokers oracles tutorial notebooks upgrade recovery faults spark cluster console console-test console-pictures test-containers images pins demo bench soundness soak lock clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -108,10 +113,25 @@ oracles: setup
 test-containers: setup ## build the images and test them in containers
 	$(BIN)/python -m tests.containers.run
 
+# The tag `latest` is for Compose, the version for the chart.
+images: $(SERVICES:%=image-%) ## build the images of the services; push them and print their digests with REGISTRY=registry.example.com/tamis
+
+PREFIX = $(if $(REGISTRY),$(REGISTRY:%/=%)/)
+
+image-%:
+	DOCKER_BUILDKIT=1 $(DOCKER) build $(DOCKER_OPTIONS) --file services/$*/Dockerfile --build-arg BASE=$(BASE) \
+	  --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) \
+	  --tag $(PREFIX)tamis-$*:$(VERSION) --tag $(PREFIX)tamis-$*:latest .
+	$(if $(REGISTRY),$(DOCKER) push --quiet $(PREFIX)tamis-$*:$(VERSION) && $(DOCKER) push --quiet $(PREFIX)tamis-$*:latest)
+	$(if $(REGISTRY),@$(DOCKER) image inspect --format 'pushed {{index .RepoDigests 0}}' $(PREFIX)tamis-$*:$(VERSION))
+
+pins: ## print the digests of all images of others, as lines of the file .env of Compose
+	@$(PYTHON) deploy/compose/pin_images.py
+
 demo: setup ## the whole fleet on real sensor data, then a report
 	$(BIN)/tamis demo
 
-bench: setup ## measure throughput, latency and memory
+bench: setup ## measure throughput, latency and memory (python -m benchmarks --write-docs also fills the pages)
 	$(BIN)/python -m benchmarks
 
 soundness: setup ## long randomised search for a missed or an extra alarm

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME…] [--quick]`: run, print tables, and store the figures as JSON."""
+"""`python -m benchmarks [NAME…] [--quick | --write-docs]`: run, print tables, and store figures as JSON."""
 
 from __future__ import annotations
 
@@ -77,18 +77,25 @@ RESULTS = Path(__file__).parent / "results"
     "--quick", is_flag=True, help="Use small sizes: this shows that a benchmark works, not how fast."
 )
 @click.option(
+    "--write-docs",
+    is_flag=True,
+    help="Write tables and plots into docs/, and the costs of `sizing` into the file of `tamis size`.",
+)
+@click.option(
     "--rounds",
     type=click.IntRange(1),
     default=ROUNDS,
     show_default=True,
     help=f"Run each of {', '.join(REPEATED)} so often, and show medians; --quick runs it once.",
 )
-def main(names: tuple[str, ...], quick: bool, rounds: int) -> None:
+def main(names: tuple[str, ...], quick: bool, write_docs: bool, rounds: int) -> None:
     """Run all benchmarks, or those named: omission (which is omission.stores, omission.retention and
     omission.growth), predicates, stall, edge, joiner, executors, raw_join, partitions, memory, joining,
     latency, start, alerts, bounded, constraints, registry, registry_process, sharing, similarity, windows,
     latest_values, absence, scale, sizing.
     """
+    if quick and write_docs:
+        raise click.UsageError("--quick gives no figures for the documentation: leave out --write-docs")
     # SIGTERM must also run each `finally`, which ends the processes of a benchmark.
     signal.signal(signal.SIGTERM, _interrupt)
     out, err = Console(), Console(stderr=True)
@@ -115,9 +122,11 @@ def main(names: tuple[str, ...], quick: bool, rounds: int) -> None:
         results.append(result)
         show(result, out)
         path = keep(result, facts, time.monotonic() - began, RESULTS)
-        if not quick:
+        if write_docs:
             fill(PAGES.parent, result, facts)
-        say(f"stored in {path}")
+            if result.publish is not None:
+                result.publish()
+        say(f"stored in {path}" + (" and written into docs/" if write_docs else ""))
     show_goals(results, out)
 
 

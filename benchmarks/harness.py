@@ -70,7 +70,9 @@ class Goal:
 
 @dataclass(frozen=True)
 class Result:
-    """The figures of one run. `rows` are the lines of the table by `columns`; `notes` explain them."""
+    """The figures of one run. `rows` are the lines of the table by `columns`; `notes` explain them. `publish`
+    writes what the repository keeps of them besides tables: plots, pages and other files.
+    """
 
     name: str
     title: str
@@ -79,6 +81,7 @@ class Result:
     settings: dict[str, Cell]
     notes: Sequence[str] = ()
     goals: Sequence[Goal] = ()
+    publish: Callable[[], None] | None = None
 
     def row(self, first: str) -> dict[str, Cell]:
         """The row whose first cell is `first`."""
@@ -187,7 +190,8 @@ def keep(result: Result, facts: dict[str, Any], seconds: float, directory: Path)
     """Write the figures as `<name>.json`; returns the file."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{result.name}.json"
-    document = {"machine": facts, "seconds": round(seconds, 1), **asdict(result)}
+    figures = {name: value for name, value in asdict(result).items() if name != "publish"}
+    document = {"machine": facts, "seconds": round(seconds, 1), **figures}
     path.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     return path
 

@@ -51,8 +51,6 @@ def run(quick: bool, say: Say) -> Result:
             _decided(url, (number + 1) * part)
             rows.append(_sample((number + 1) * part, edge, joiner))
             say(f"{rows[-1]}")
-    if not quick:
-        plots.memory(rows)
     growth = {name: _growth([float(row[name] or 0) for row in rows]) for name in ("edge, MB", "joiner, MB")}
     return Result(
         NAME,
@@ -73,6 +71,7 @@ def run(quick: bool, say: Say) -> Result:
             )
             for name, figure in growth.items()
         ],
+        publish=lambda: plots.memory(rows),
     )
 
 

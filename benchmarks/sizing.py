@@ -118,9 +118,10 @@ def run(quick: bool, say: Say) -> Result:
         if module is edge:
             costs.append(UnitCost("edge_memory_mb", _loaded(found), "MB", "benchmark edge, under load"))
     facts = machine()
-    if not quick:
+
+    def publish() -> None:
         FILE.write_bytes(written(costs, facts))
-        say(f"written to {FILE}")
+
     rows: list[dict[str, Cell]] = [
         {"cost": one.name, "value": round(one.value, 3), "unit": one.unit, "measured as": one.how}
         for one in costs
@@ -132,6 +133,7 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"tuples": tuples, "quick": quick},
         ("memory is the resident memory of processes; a MB is 10^6 bytes",),
+        publish=publish,
     )
 
 

@@ -52,12 +52,15 @@ class ImpossibleError(Exception):
     """No engine can be had on this machine; the message says why in one line."""
 
 
+def program() -> str:
+    """The client. Debian's own comes first: it builds with BuildKit, for which others may lack the plugin."""
+    return shutil.which("docker", path=f"/usr/bin:{os.environ['PATH']}") or "docker"
+
+
 def docker(*arguments: str, environment: Mapping[str, str] | None = None, check: bool = True) -> str:
     """Run a command of Docker; returns its output. Raises RuntimeError with the end of its log."""
-    # Debian's own comes first: it builds with BuildKit. Clients from elsewhere may lack the plugin for it.
-    program = shutil.which("docker", path=f"/usr/bin:{os.environ['PATH']}") or "docker"
     done = subprocess.run(
-        [program, *arguments],
+        [program(), *arguments],
         env={**(environment or os.environ), "DOCKER_BUILDKIT": "1"},
         capture_output=True,
         text=True,
@@ -123,7 +126,10 @@ def _started() -> Iterator[None]:
     command += ["--exec-root", str(RUN / "exec"), "--pidfile", str(RUN / "pid")]
     log = RUN / "log"
     with log.open("wb") as out:
-        process = subprocess.Popen(with_parent_death_signal(command), stdout=out, stderr=out)
+        # It must not end by a signal to this process's group before the containers are removed.
+        process = subprocess.Popen(
+            with_parent_death_signal(command), stdout=out, stderr=out, start_new_session=True
+        )
     try:
         deadline = time.monotonic() + STARTING
         while not _answers(f"unix://{SOCKET}"):

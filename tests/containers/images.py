@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.containers.engine import docker
+from tests.containers.engine import docker, program
 from tests.unit.repository.test_compose import defaults, services
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -16,14 +16,21 @@ OTHERS = ("kafka", "mosquitto", "prometheus", "alertmanager")
 
 def build(service: str) -> None:
     """Build the image of a service from the working tree."""
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    make(f"image-{service}", "DOCKER_OPTIONS=--quiet --network host")
+
+
+def make(*arguments: str) -> str:
+    """Run make with Docker's program; returns its output. Raises RuntimeError with the end of its log."""
+    done = subprocess.run(
+        ["make", "--no-print-directory", f"DOCKER={program()}", *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    dockerfile = REPOSITORY / "services" / service / "Dockerfile"
-    docker(
-        *("build", "--quiet", "--network", "host", "--file", str(dockerfile), "--tag", f"tamis-{service}"),
-        *("--build-arg", f"REVISION={head.stdout.strip() or 'unknown'}", str(REPOSITORY)),
-    )
+    if done.returncode:
+        raise RuntimeError(f"make {' '.join(arguments)}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+    return done.stdout
 
 
 def have_images() -> None:

@@ -36,20 +36,24 @@ CLEANING = 120.0
 
 def main() -> int:
     """Run the tests, or only those that the command line names; returns the exit code."""
-    # Containers are removed then, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    # Shells start programs in the background with this signal ignored, and pytest would inherit that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    handle_signals()
     try:
         with engine():
             chosen = sys.argv[1:] or [EVERYTHING]
             with _mirrors_answer():
                 _step("the base image", have_base)
                 _step("all images", partial(_build_everything, chosen))
-            return _test(chosen)
+            return run_tests(chosen)
     except ImpossibleError as error:
         print(f"containers can't be tested here: {error}", file=sys.stderr)
         return IMPOSSIBLE
+
+
+def handle_signals() -> None:
+    """Let containers be removed, and engine and tests be ended, when this process is told to stop."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    # Shells start programs in the background with this signal ignored, and pytest would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
@@ -93,7 +97,7 @@ def _have_helm() -> None:
         )
 
 
-def _test(chosen: list[str]) -> int:
+def run_tests(chosen: list[str]) -> int:
     """Run the tests; those that fail are run once more. Returns the exit code.
 
     A run that is told to stop after a test has failed is a failed run all the same.
@@ -107,7 +111,7 @@ def _test(chosen: list[str]) -> int:
                 print("\n*** FAILED TESTS OF CONTAINERS RUN A SECOND TIME, alone ***\n", flush=True)
                 code = _pytest([*options, "--last-failed", "--last-failed-no-failures", "none", *chosen])
                 print(f"\n*** THE SECOND TIME THEY {'FAILED' if code else 'PASSED'} ***\n", flush=True)
-        except SystemExit:
+        except (KeyboardInterrupt, SystemExit):
             failures = Path(cache, "v/cache/lastfailed")
             if failures.exists() and json.loads(failures.read_text()):
                 return FAILED
@@ -117,16 +121,17 @@ def _test(chosen: list[str]) -> int:
 
 
 def _pytest(arguments: list[str]) -> int:
+    # In a session of its own it doesn't get the signals that end this process and all of its group.
     process = subprocess.Popen(
         with_parent_death_signal([sys.executable, "-m", "pytest", *arguments]),
         env={**os.environ, "TAMIS_CONTAINERS": "1"},
+        start_new_session=True,
     )
     try:
         return process.wait()
-    except (KeyboardInterrupt, SystemExit) as stopped:
-        # Pytest ends its fixtures at this signal. From a terminal it has the signal already.
-        if isinstance(stopped, SystemExit):
-            process.send_signal(signal.SIGINT)
+    except (KeyboardInterrupt, SystemExit):
+        # Pytest ends its fixtures at this signal.
+        process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             process.wait(CLEANING)
         process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -54,6 +55,32 @@ def test_helm_finds_no_mistake(helm: str, example: Example) -> None:
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_quick_start_uses_the_images_that_it_has_pushed(helm: str) -> None:
+    """The commands of docs/install-helm.md: `make images` pushes what the chart then names."""
+    section = (REPOSITORY / "docs/install-helm.md").read_text().partition("\n## Quick start\n")[2]
+    lines = section.partition("\n## ")[0].replace("\\\n", " ").splitlines()
+    (build,) = (line.split("#")[0].split() for line in lines if line.startswith("    make images "))
+    (install,) = (line.split() for line in lines if line.startswith("    helm install "))
+    steps = subprocess.run(
+        ["make", "-n", *build[1:]], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    pushed = set(re.findall(r"docker push --quiet (\S+)", steps.stdout))
+    assert install[2:4] == ["tamis", "helm/tamis"]
+    command = [helm, "template", *install[2:], "--kube-version", f"{VERSIONS[-1]}.0"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    used = set(re.findall(r"image: (\S+)", done.stdout))
+    assert len(used) == 4 and used <= pushed
+
+
+def test_a_digest_decides_instead_of_the_tag(helm: str) -> None:
+    digest = f"sha256:{'0a' * 32}"
+    done = render(helm, "-f", MINIMAL, "--set", f"edge.image.digest={digest},image.tag=v2")
+    used = set(re.findall(r"image: (\S+)", done.stdout))
+    assert f"registry.example.com/tamis/tamis-edge@{digest}" in used
+    assert "registry.example.com/tamis/tamis-joiner:v2" in used
 
 
 def test_rules_and_dashboards_are_rendered_as_they_are(helm: str) -> None:

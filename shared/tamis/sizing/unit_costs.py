@@ -1,6 +1,6 @@
 """Measured unit costs: bytes, memory and CPU time for one tuple, and the machine on which they were measured.
 
-`python -m benchmarks sizing` measures them and writes the file.
+`python -m benchmarks sizing --write-docs` measures them and writes the file.
 """
 
 from __future__ import annotations

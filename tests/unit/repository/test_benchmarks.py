@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from io import StringIO
 from pathlib import Path
 
+import benchmarks.__main__
+import benchmarks.plots
 import orjson
 import pytest
 from benchmarks import absence, windows
@@ -18,6 +21,7 @@ from benchmarks.pages import fill
 from benchmarks.predicates import evaluation, relaxing
 from benchmarks.scale import limits, queues, reckoned
 from benchmarks.similarity import watching
+from click.testing import CliRunner
 from rich.console import Console
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
@@ -36,6 +40,31 @@ def test_stores_retain_the_same_and_the_figures_are_kept(tmp_path: Path) -> None
     document = orjson.loads(keep(result, machine(), 1.0, tmp_path).read_bytes())
     assert document["machine"]["cores"] > 0
     assert document["rows"] == list(result.rows)
+
+
+@pytest.mark.parametrize("options", [[], ["--write-docs"]], ids=["alone", "--write-docs"])
+def test_only_an_option_writes_into_the_documentation(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run with real sizes, which small ones replace here."""
+    pages = tmp_path / "docs/benchmarks"
+    shutil.copytree(BENCHMARKS.parent / "docs/benchmarks", pages)
+    before = {path: path.read_bytes() for path in pages.iterdir() if path.is_file()}
+    for module in (benchmarks.__main__, benchmarks.plots):
+        monkeypatch.setattr(module, "PAGES", pages)
+    monkeypatch.setattr(benchmarks.__main__, "RESULTS", tmp_path / "results")
+    run = retention.run
+    monkeypatch.setattr(retention, "run", lambda _, say: run(True, say))
+    done = CliRunner().invoke(benchmarks.__main__.main, ["omission.retention", *options])
+    assert done.exit_code == 0, done.output
+    changed = {path.name for path, old in before.items() if path.read_bytes() != old}
+    assert changed == ({"omission.md", "omission-retention.png"} if options else set())
+    assert (tmp_path / "results/omission.retention.json").exists()
+
+
+def test_small_sizes_are_no_figures_for_the_documentation() -> None:
+    done = CliRunner().invoke(benchmarks.__main__.main, ["omission.retention", "--quick", "--write-docs"])
+    assert done.exit_code == 2 and "--quick" in done.output
 
 
 def test_retention_is_what_the_theory_expects() -> None:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,21 @@ def test_tests_that_are_cut_off_are_red(tmp_path: Path, part: str) -> None:
     code, table, _ = run(tmp_path, 3, f"{part} 0 60")
     assert code == 1 and table[-1].startswith("RED")
     assert outcome(table, f"make {part} ").startswith("NOT TESTED to the end")
+
+
+def test_tests_of_containers_that_failed_are_red_when_they_are_cut_off(tmp_path: Path) -> None:
+    """The first test has failed when the time of the part is over."""
+    tests = tmp_path / "test_two.py"
+    tests.write_text(
+        "import time\n\ndef test_fails():\n    assert False\n\ndef test_hangs():\n    time.sleep(100)\n"
+    )
+    program = (
+        "import sys; from tests.containers import run; run.handle_signals(); "
+        "sys.exit(run.run_tests(sys.argv[1:]))"
+    )
+    command = ["timeout", "--preserve-status", "--kill-after", "60", "15", sys.executable, "-c", program]
+    done = subprocess.run([*command, str(tests)], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout[-2000:] + done.stderr[-2000:]
 
 
 def test_the_targets_exist_and_the_budget_is_below_the_limit_of_the_platform() -> None:

@@ -54,7 +54,8 @@ def stages(service: str) -> list[Stage]:
         word, _, rest = line.strip().partition(" ")
         if word == "FROM":
             found.append([])
-        found[-1].append((word, rest.strip()))
+        if found:  # arguments of FROM come before it
+            found[-1].append((word, rest.strip()))
     return [Stage(tuple(stage)) for stage in found]
 
 
