@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from tamis.errors import InputError
 from tamis.messaging.schemas.wire_format import Format
+from tamis.recordings.field_paths import parsed
 from tamis.recordings.time_units import TimeUnit
 from tamis.settings.kafka import Mechanism, Protocol
 from tamis.settings.yaml_file import Secret, read_yaml
@@ -28,7 +29,13 @@ def _check_name(name: str) -> str:
     return name
 
 
+def _check_path(path: str) -> str:
+    parsed(path)
+    return path
+
+
 Name = Annotated[str, AfterValidator(_check_name)]
+FieldPathText = Annotated[str, AfterValidator(_check_path)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -41,9 +48,8 @@ class _Source(_Part):
     """Name of the source, unique within the edge. It is a part of the ids of its shards, so it must stay the
     same over restarts.
     """
-    map: dict[str, str] = {}
-    """Column: path of its field in a reading. A column that isn't named here takes the field of its own name.
-    """
+    map: dict[str, FieldPathText] = {}
+    """Column: path of its field in a reading. A column that isn't named here has its own name as the path."""
     time_unit: TimeUnit | None = None
     """Unit of TIMESTAMPs that are numbers. By default the unit that the stream declares."""
 
