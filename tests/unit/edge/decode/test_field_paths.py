@@ -81,7 +81,7 @@ def _cases() -> Iterator[tuple[str, dict[str, Any], str]]:
             yield name, cells, "csv"
 
 
-@pytest.mark.parametrize(("name", "reading", "form"), _cases())
+@pytest.mark.parametrize(("name", "reading", "form"), list(_cases()))
 def test_an_edge_and_a_recording_read_the_same(
     tmp_path: Path, name: str, reading: dict[str, Any], form: str
 ) -> None:
