@@ -40,6 +40,8 @@ def check(path: Path, form: str, source: str) -> None:
             if form == "parquet":
                 pa.parquet.ParquetFile(file)
     except OSError as error:
+        if set("*?[") & set(str(path)) and not path.exists():
+            hint = f"a path names one file, and is no pattern; add a source for each file to {source!r}"
         raise InputError(f"can't be read: {error.strerror or error}", where=str(path), hint=hint) from error
     except pa.ArrowException as error:
         raise InputError(
