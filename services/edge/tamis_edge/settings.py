@@ -15,10 +15,18 @@ from tamis.settings.kafka import Mechanism, Protocol
 from tamis.settings.yaml_file import Secret, read_yaml
 from tamis.web.tls import CertificateFiles
 from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import (
+    STREAM,
+    FieldPathText,
+    Host,
+    KafkaTopicName,
+    MqttFilter,
+    StreamName,
+    levels,
+)
 from tamis_edge.storage.reserve import RESERVE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-STREAM = "{stream}"
 
 
 def _check_name(name: str) -> str:
@@ -41,9 +49,8 @@ class _Source(_Part):
     """Name of the source, unique within the edge. It is a part of the ids of its shards, so it must stay the
     same over restarts.
     """
-    map: dict[str, str] = {}
-    """Column: path of its field in a reading. A column that isn't named here takes the field of its own name.
-    """
+    map: dict[str, FieldPathText] = {}
+    """Column: path of its field in a reading. A column that isn't named here has its own name as the path."""
     time_unit: TimeUnit | None = None
     """Unit of TIMESTAMPs that are numbers. By default the unit that the stream declares."""
 
@@ -57,7 +64,7 @@ class HttpSource(_Source):
     """`POST /v1/streams/{stream}`; without `streams`, every stream of the plan."""
 
     kind: Literal["http"]
-    streams: list[str] | None = None
+    streams: list[StreamName] | None = None
     """The streams that it takes. By default every stream of the plan."""
 
 
@@ -101,13 +108,13 @@ class MqttSource(_Source):
     """
 
     kind: Literal["mqtt"]
-    host: str = "127.0.0.1"
+    host: Host = "127.0.0.1"
     """Name or address of the broker."""
     port: Port = 1883
     """Port of the broker."""
-    topic: str
+    topic: MqttFilter
     """Topic to subscribe to. A level `{stream}` of it stands for the name of the stream."""
-    stream: str | None = None
+    stream: StreamName | None = None
     """The stream of all messages, if no level of the topic names it."""
     protocol: Literal["3.1.1", "5"] = "3.1.1"
     """Version of MQTT."""
@@ -120,7 +127,7 @@ class MqttSource(_Source):
 
     @model_validator(mode="after")
     def _one_way_to_the_stream(self) -> Self:
-        if (STREAM in self.topic.split("/")) == (self.stream is not None):
+        if (STREAM in levels(self.topic)) == (self.stream is not None):
             raise ValueError("name the stream, or write {stream} as one level of the topic, but not both")
         if self.password is not None and self.username is None:
             raise ValueError("a password needs a username")
@@ -155,9 +162,9 @@ class KafkaSource(_Source):
     """
 
     kind: Literal["kafka"]
-    topic: str
+    topic: KafkaTopicName
     """Topic of the readings."""
-    stream: str
+    stream: StreamName
     """The stream of all readings of the topic."""
     group: str | None = None
     """Consumer group, by default `tamis-edge.STREAM.TOPIC`. Edges of one group share the partitions."""
@@ -218,7 +225,7 @@ class FileSource(_Source):
     kind: Literal["file"]
     path: Path
     """The recording."""
-    stream: str
+    stream: StreamName
     """The stream of all its rows."""
     format: Literal["csv", "ndjson", "parquet"] | None = None
     """Form of the file. By default it follows from the suffix of the path."""

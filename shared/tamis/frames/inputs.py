@@ -123,7 +123,7 @@ def _check_units(stream: StreamDef, rows: FrameRows) -> None:
     units.
     """
     for column in stream.columns:
-        if column.type is not Type.TIMESTAMP or column.name not in rows.names:
+        if column.type is not Type.TIMESTAMP or not rows.has(column.name):
             continue
         kind = rows.column(column.name).type
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):

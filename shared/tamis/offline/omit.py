@@ -89,7 +89,7 @@ def retained_rows(rows: Rows, rule: Rule, wording: Wording) -> Retained:
     Times are dates, text in ISO 8601, or numbers. Dates that are finer than microseconds are compared as they
     are. Raises InputError, which names the column and the row.
     """
-    if rule.time not in rows.names:
+    if not rows.has(rule.time):
         known = ", ".join(rows.names) or "no columns"
         hint = f"name the column of the times with {wording.time}; it has {known}"
         raise InputError(f"no column {rule.time}", where=rows.where, hint=hint)

@@ -7,10 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tamis.errors import InputError
 from tamis.query.names import suggest
+from tamis.recordings.field_paths import FieldPath, of_column
 
 
 class Rows(Protocol):
@@ -25,11 +27,16 @@ class Rows(Protocol):
 
     def __len__(self) -> int: ...
 
+    def has(self, name: str) -> bool:
+        """True if there is such a column; `name` may be a path."""
+
     def place(self, column: str, row: int) -> str:
         """The position of a value, for messages; `row` counts from 0."""
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """One column. Raises InputError if it doesn't exist, or its values are of several types."""
+        """One column; `name` may be a path. Raises InputError if it doesn't exist, or its values are of
+        several types.
+        """
 
     def take(self, numbers: NDArray[np.int64]) -> Rows:
         """The rows with these numbers (from 0), in this order."""
@@ -52,12 +59,32 @@ class ArrowRows:
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
+    def has(self, name: str) -> bool:
+        return self._find(of_column(name)) is not None
+
     def place(self, column: str, row: int) -> str:
         return f"{self.where}, column {column}, row {row + 1}"
 
     def column(self, name: str) -> pa.ChunkedArray:
         check_column(self, name)
-        return self._table[name]
+        found = self._find(of_column(name))
+        assert found is not None
+        return found
+
+    def _find(self, path: FieldPath) -> pa.ChunkedArray | None:
+        names = self._table.column_names
+        first, steps = next(
+            ((name, ()) for name in path.names if name in names), (path.steps[0], path.steps[1:])
+        )
+        if first not in names:
+            return None
+        kind = self._table.schema.types[names.index(first)]
+        for step in steps:
+            if not pa.types.is_struct(kind) or kind.get_field_index(step) < 0:
+                return None
+            kind = kind.field(step).type
+        cells = self._table.column(names.index(first))
+        return pc.struct_field(cells, list(steps)) if steps else cells
 
     def take(self, numbers: NDArray[np.int64]) -> ArrowRows:
         return ArrowRows(self._table.take(pa.array(numbers)), self.where, self.textual)
@@ -80,23 +107,29 @@ class JsonRows:
     ) -> None:
         self.where, self.lines = where, lines
         self._objects, self._numbers = objects, numbers
-        self._names = list(dict.fromkeys(name for one in objects for name in one))
+        self._names = dict.fromkeys(name for one in objects for name in one)
 
     @property
     def names(self) -> Sequence[str]:
-        return self._names
+        return list(self._names)
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def has(self, name: str) -> bool:
+        path = of_column(name)
+        if any(one in self._names for one in path.names):
+            return True
+        return len(path.steps) > 1 and any(path.within(one) for one in self._objects)
 
     def place(self, column: str, row: int) -> str:
         return f"{self.where}, line {self._numbers[row]}, field {column}"
 
     def values(self, name: str) -> list[Any]:
-        """One column of JSON values. Raises InputError if it doesn't exist."""
+        """One column of JSON values; `name` may be a path. Raises InputError if it doesn't exist."""
         if self._objects:  # without objects there are no names either
             check_column(self, name)
-        return [one.get(name) for one in self._objects]
+        return of_column(name).values(self._objects)
 
     def column(self, name: str) -> pa.ChunkedArray:
         values = self.values(name)
@@ -132,13 +165,13 @@ _KINDS: Mapping[type, type | None] = {type(None): None, int: float}  # JSON has 
 
 def check_column(rows: Rows, name: str) -> None:
     """Raise InputError where the rows have no such column, or two of this name."""
-    if name not in rows.names:
+    if not rows.has(name):
         raise InputError(
             f"no column {name}",
             where=rows.where,
             hint=suggest(name, rows.names, f"it has {', '.join(rows.names) or 'no columns'}"),
         )
-    if list(rows.names).count(name) > 1:
+    if any(list(rows.names).count(one) > 1 for one in (name, *of_column(name).names)):
         raise InputError(f"two columns {name}", where=rows.where, hint="rename one of them")
 
 

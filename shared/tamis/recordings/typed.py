@@ -14,6 +14,7 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector
 from tamis.query.model import StreamDef
 from tamis.query.names import suggest
+from tamis.recordings.field_paths import of_column
 from tamis.recordings.files import Format, read_rows
 from tamis.recordings.implausible_times import implausibility
 from tamis.recordings.late_readings import LateCause, late_cause
@@ -171,7 +172,7 @@ def _typed(
     given = {name: v.given.filter(pa.array(keep)) for name, v in found.items() if v.given is not None}
     order = _order(rows, keep) if ORDER in rows.names else None
     said = None if stream.time is None else _implausibility(found[stream.time], unit)
-    unread = set(rows.names) - {column.name for column in stream.columns}
+    unread = set(rows.names).difference(*(of_column(column.name).names for column in stream.columns))
     implausible_times = () if said is None else (f"{rows.where}: {said}",)
     late = _late(stream, columns) if as_arrived else np.zeros(int(keep.sum()), np.bool_)
     late_causes = _late_causes(stream, columns, late, rows, np.flatnonzero(keep)) if as_arrived else ()
@@ -217,7 +218,7 @@ def _absent(stream: StreamDef, rows: Rows) -> list[str]:
     if not rows.names:
         return []
     optional = (c.name for c in stream.columns if not (c.key or c.not_null or c.name == stream.time))
-    return [name for name in optional if name not in rows.names]
+    return [name for name in optional if not rows.has(name)]
 
 
 def _late_causes(

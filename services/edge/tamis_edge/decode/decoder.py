@@ -16,6 +16,7 @@ from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.plan.model import StreamPlan
+from tamis.recordings.field_paths import FieldPath
 from tamis.recordings.json_values import Offence
 from tamis.recordings.time_units import TimeUnit
 from tamis_edge.core.max_ahead import limit, too_far
@@ -55,18 +56,15 @@ class Decoder:
         self.mapping = mapping
         # Of TIMESTAMPs that are numbers.
         self.unit: TimeUnit = mapping.unit or stream.time_unit or "us"
-        self._paths = {
-            column.name: tuple(mapping.fields.get(column.name, column.name).split("."))
-            for column in stream.columns
-        }
+        self._paths = {column.name: mapping.path(column.name) for column in stream.columns}
         # All columns in one go where all are fields of the reading itself; a getter of one gives no tuple.
-        flat = len(self._paths) > 1 and all(len(path) == 1 for path in self._paths.values())
-        self._flat = itemgetter(*(path[0] for path in self._paths.values())) if flat else None
+        flat = len(self._paths) > 1 and all(len(path.steps) == 1 for path in self._paths.values())
+        self._flat = itemgetter(*(path.steps[0] for path in self._paths.values())) if flat else None
         self._flat_rows = FlatRows.of(stream, self._paths, self.unit)
         self._schema_rows: SchemaRows | None = None
 
-    def path(self, column: str) -> tuple[str, ...]:
-        """The steps to a column's value in a reading."""
+    def path(self, column: str) -> FieldPath:
+        """The path to a column's value in a reading."""
         return self._paths[column]
 
     def payloads(self, payloads: Sequence[bytes], now: int) -> Decoded:
@@ -78,7 +76,7 @@ class Decoder:
             return self._check(converted, n, offences, now)
 
         def value(column: str, row: int) -> Any:
-            return orjson.loads(payloads[row]).get(self._paths[column][0])
+            return orjson.loads(payloads[row]).get(self._paths[column].steps[0])
 
         vectors, left = flat
         if not len(left):
@@ -108,7 +106,7 @@ class Decoder:
         """
         if self._schema_rows is None:
             wanted = [
-                WantedColumn(column.name, column.type, self._paths[column.name], self.unit)
+                WantedColumn(column.name, column.type, self._paths[column.name].steps, self.unit)
                 for column in self.stream.columns
             ]
             self._schema_rows = SchemaRows(wanted, MAX_READING)
@@ -124,11 +122,11 @@ class Decoder:
                 return list(zip(*map(self._flat, rows), strict=True))
             except KeyError:
                 pass  # some row lacks a field
-        return [_follow(rows, path) for path in self._paths.values()]
+        return [path.values(rows) for path in self._paths.values()]
 
     def columns(self, raw: Mapping[str, Sequence[Any]], rows: int, now: int) -> Decoded:
         """Decode columns of Python values, named as the mapping's paths say. A missing column is NULL."""
-        named = {name: raw.get(".".join(path)) or [None] * rows for name, path in self._paths.items()}
+        named = {name: path.cells(raw) or [None] * rows for name, path in self._paths.items()}
         texts = [named[column.name] for column in self.stream.columns if column.type is Type.VARCHAR]
         offences = []
         for row, cells in enumerate(zip(*texts, strict=True)):
@@ -157,7 +155,7 @@ class Decoder:
                     bad[misfit.row] = True
                     offences.append(misfit)
             if (column.not_null or column.name == stream.time) and vector.null is not None:
-                path = ".".join(self._paths[column.name])
+                path = self._paths[column.name].text
                 accuse(
                     np.flatnonzero(vector.null & ~bad),
                     Reason.MISSING_FIELD,
@@ -193,10 +191,3 @@ class Decoder:
             columns = {name: vector.take(good) for name, vector in columns.items()}
             times = times[good]
         return Decoded(good, columns, times, sorted(offences, key=lambda offence: offence.row))
-
-
-def _follow(rows: Sequence[dict[str, Any]], path: tuple[str, ...]) -> list[Any]:
-    values: list[Any] = [row.get(path[0]) for row in rows]
-    for step in path[1:]:
-        values = [value.get(step) if type(value) is dict else None for value in values]
-    return values

@@ -8,6 +8,7 @@ import numpy as np
 
 from tamis.expressions.vectors import Vector
 from tamis.plan.model import StreamPlan
+from tamis.recordings.field_paths import FieldPath
 from tamis.recordings.flat_json.columns import FlatDecoder
 from tamis.recordings.time_units import TimeUnit
 from tamis_edge.core.messages.keys import Int64s
@@ -20,17 +21,17 @@ _PAUSE = 20
 class FlatRows:
     """The compiled decoder of a stream's payloads."""
 
-    def __init__(self, stream: StreamPlan, paths: Mapping[str, tuple[str, ...]], unit: TimeUnit) -> None:
+    def __init__(self, stream: StreamPlan, paths: Mapping[str, FieldPath], unit: TimeUnit) -> None:
         """`paths`: of the columns. Each is one field, and no two are the same."""
         self._names = [column.name for column in stream.columns]
-        self._decoder = FlatDecoder({paths[c.name][0]: c.type for c in stream.columns}, unit)
+        self._decoder = FlatDecoder({paths[c.name].steps[0]: c.type for c in stream.columns}, unit)
         self._pause = 0
 
     @staticmethod
-    def of(stream: StreamPlan, paths: Mapping[str, tuple[str, ...]], unit: TimeUnit) -> FlatRows | None:
+    def of(stream: StreamPlan, paths: Mapping[str, FieldPath], unit: TimeUnit) -> FlatRows | None:
         """The decoder for a stream; None if columns are fields of nested objects, or two are one field."""
-        flat = all(len(path) == 1 for path in paths.values())
-        if not flat or not paths or len(set(paths.values())) < len(paths):
+        fields = {path.steps for path in paths.values()}
+        if not paths or len(fields) < len(paths) or any(len(steps) > 1 for steps in fields):
             return None
         return FlatRows(stream, paths, unit)
 

@@ -130,7 +130,7 @@ class Intake:
         """Doubts about the newest readings, for people."""
         if self.decoder is None:
             return []
-        paths = {name: ".".join(self.decoder.path(name)) for name in self._doubts.empty}
+        paths = {name: self.decoder.path(name).text for name in self._doubts.empty}
         return self._doubts.told(paths, now, self._source.fields.fields)
 
     def _doubt(self, decoded: Decoded, label: str, now: int) -> None:
@@ -149,6 +149,6 @@ class Intake:
                 "columns have no value in any of the last readings",
                 shard=self._source.name,
                 columns=", ".join(self._empty),
-                fields=", ".join(".".join(self.decoder.path(name)) for name in self._empty),
+                fields=", ".join(self.decoder.path(name).text for name in self._empty),
                 hint="compare `map` of the source with the fields of the readings",
             )

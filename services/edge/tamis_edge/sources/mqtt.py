@@ -21,7 +21,8 @@ from tamis.telemetry.essential_threads import DeadThreadError
 from tamis.telemetry.logs import get_logger
 from tamis.web.addresses import is_loopback
 from tamis.web.tls import client_context
-from tamis_edge.settings import STREAM, MqttSource, MqttTls
+from tamis_edge.settings import MqttSource, MqttTls
+from tamis_edge.source_fields import STREAM, levels
 from tamis_edge.sources.journal_shard import MOST_UNPLANNED, STRAY, JournalShard, StrayShard
 from tamis_edge.storage.journal import Journal, JournalFullError
 
@@ -68,7 +69,7 @@ class MqttShards:
         self._planned = planned
         self._room = int(limit * ROOM_TO_RESUME)
         self._unplanned = False  # refusing until there is a plan
-        self._level = source.topic.split("/").index(STREAM) if source.stream is None else None
+        self._level = levels(source.topic).index(STREAM) if source.stream is None else None
         self._filter = source.topic.replace(STREAM, "+")
         self._lock = threading.Lock()
         self._shards: dict[str, JournalShard] = {}

@@ -1,4 +1,4 @@
-"""A recording in any order gives the rows and verdicts of one in event-time order, in all kinds of queries."""
+"""A recording in any order gives the rows and verdicts of one in event-time order, in all queries."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from tamis.recordings.typed import Recording
 
 SQL = """
 CREATE STREAM a (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE CHECK (v BETWEEN 0 AND 100),
-  n INT CHECK (n BETWEEN 0 AND 3), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) WITH (keys = 3, rate = '1/s', max_stall = '1 minute');
+  n INT CHECK (n BETWEEN 0 AND 3), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+  WITH (keys = 3, rate = '1/s', max_stall = '1 minute');
 CREATE STREAM b (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE CHECK (v BETWEEN 0 AND 100),
-  n INT CHECK (n BETWEEN 0 AND 3), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND) WITH (keys = 3, rate = '1/s', max_stall = '1 minute');
+  n INT CHECK (n BETWEEN 0 AND 3), WATERMARK FOR ts AS ts - INTERVAL '2' SECOND)
+  WITH (keys = 3, rate = '1/s', max_stall = '1 minute');
 CREATE PATTERN peak VALUES (0, 4, 0);
 CREATE ALERT omitted AS SELECT a.k, a.ts, b.ts AS other FROM a JOIN b ON a.k = b.k
   AND b.ts BETWEEN a.ts - INTERVAL '9' SECOND AND a.ts + INTERVAL '9' SECOND WHERE a.v - b.v > 50;

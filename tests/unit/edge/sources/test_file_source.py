@@ -56,7 +56,7 @@ def test_all_that_cannot_be_read_is_told_at_the_start(tmp_path: Path, journal: J
     (tmp_path / "text.parquet").write_text("station,ts,temp\n")
     (tmp_path / "empty.parquet").touch()
     (tmp_path / "good.csv").write_text("station,ts,temp\n")
-    names = ("none.csv", "folder.csv", "text.parquet", "empty.parquet", "good.csv", "none.txt")
+    names = ("none.csv", "folder.csv", "text.parquet", "empty.parquet", "good.csv", "none.txt", "air-*.csv")
     with pytest.raises(InputError) as caught:
         FileSources([source(tmp_path / name, f"s{i}") for i, name in enumerate(names)], "e", journal)
     lines = str(caught.value).splitlines()
@@ -67,7 +67,8 @@ def test_all_that_cannot_be_read_is_told_at_the_start(tmp_path: Path, journal: J
     assert lines[2].endswith("correct the `format` of source 's2'")
     assert lines[3].startswith(f"{tmp_path}/empty.parquet: isn't Parquet: ")
     assert lines[4] == f"{tmp_path}/none.txt: unknown suffix '.txt'; set `format` to csv, ndjson or parquet"
-    assert len(lines) == 5
+    assert lines[5].endswith("a path names one file, and is no pattern; add a source for each file to 's6'")
+    assert len(lines) == 6
 
 
 def test_a_file_that_its_user_may_not_read(tmp_path: Path, journal: Journal) -> None:

@@ -345,6 +345,17 @@ def test_mqtt_levels_that_are_no_streams_share_one_shard(tmp_path: Path) -> None
     journal.close()
 
 
+def test_a_shared_subscription_has_the_level_of_the_stream_where_its_topics_have_it(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.db", 10**6)
+    source = MqttSource(name="q", kind="mqtt", topic="$share/edges/plant/{stream}/t")
+    shards = MqttShards(
+        source, edge="e", journal=journal, limit=10**6, planned=lambda _: True, wake=lambda: None
+    )
+    assert shards._placed(Sent("plant/air/t", b"{}")) == ("air", b"{}")  # type: ignore[arg-type]
+    assert shards._filter == "$share/edges/plant/+/t"
+    journal.close()
+
+
 @pytest.fixture
 def http(tmp_path: Path) -> Iterator[tuple[HttpSources, list[Plan]]]:
     """A real server with a journal and no Kafka; put a plan into the list to have one."""

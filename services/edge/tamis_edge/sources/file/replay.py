@@ -134,7 +134,8 @@ class FileShard:
     def _open(self) -> None:
         assert self._decoder is not None
         self._retry_at = None
-        types = {".".join(self._decoder.path(c.name)): c.type for c in self._decoder.stream.columns}
+        columns = self._decoder.stream.columns
+        types = {name: c.type for c in columns for name in self._decoder.path(c.name).names}
         self._blocks = rows.read(self.source.path, self._format, types, self._next)
         self._next_block()
 

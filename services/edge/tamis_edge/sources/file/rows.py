@@ -40,6 +40,8 @@ def check(path: Path, form: str, source: str) -> None:
             if form == "parquet":
                 pa.parquet.ParquetFile(file)
     except OSError as error:
+        if set("*?[") & set(str(path)) and not path.exists():
+            hint = f"a path names one file, and is no pattern; add a source for each file to {source!r}"
         raise InputError(f"can't be read: {error.strerror or error}", where=str(path), hint=hint) from error
     except pa.ArrowException as error:
         raise InputError(
@@ -79,19 +81,25 @@ def _read(path: Path, form: str, types: dict[str, Type]) -> Iterator[Delivery]:
         for batch in pa.parquet.ParquetFile(path).iter_batches(BLOCK):
             n = batch.num_rows
             named = zip(batch.schema.names, batch.columns, strict=True)
-            columns = {name: _values(column) for name, column in named}
+            columns = {name: _readable(column).to_pylist() for name, column in named}
             yield RawColumns(np.arange(first, first + n), np.zeros(n, np.int64), columns, batch.nbytes)
             first += n
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"can't be read after row {first}: {error}", where=str(path)) from error
 
 
-def _values(column: Any) -> Any:
+def _readable(column: Any) -> Any:
+    """A column with the values that a decoder reads: times as text, and decimals as floats."""
     if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.string())
-    elif pa.types.is_decimal(column.type):
-        column = column.cast(pa.float64())
-    return column.to_pylist()
+        return column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.string())
+    if pa.types.is_decimal(column.type):
+        return column.cast(pa.float64())
+    if pa.types.is_struct(column.type):
+        names = [field.name for field in column.type]
+        return pa.StructArray.from_arrays(
+            [_readable(field) for field in column.flatten()], names, mask=column.is_null()
+        )
+    return column
 
 
 def _skip(blocks: Iterator[Delivery], offset: int) -> Iterator[Delivery]:
