@@ -36,6 +36,11 @@ class TamisError(Exception):
         self.hint = hint
         super().__init__(str(self))
 
+    @property
+    def shown(self) -> str:
+        """The message for a terminal: a mistake in a text shows its line with a mark below the place."""
+        return str(self)
+
     def __reduce__(self) -> tuple[object, ...]:
         # Pickling for another process must not call the constructor, whose parameters differ by class.
         return _rebuilt, (type(self), self.args, self.__dict__)
@@ -76,7 +81,8 @@ class UnavailableError(TamisError):
 
 @dataclass(frozen=True, order=True)
 class Position:
-    """A position in a text: line and column, both from 1, and the file if it is known.
+    """A position in a text: line and column, both from 1, and the file if it is known. `marked` shows it: the
+    line of the text, and a mark below the column.
 
     >>> str(Position(3, 7)), str(Position(3, 7, "alerts.sql"))
     ('line 3, column 7', 'alerts.sql:3:7')
@@ -85,6 +91,7 @@ class Position:
     line: int
     column: int
     file: str | None = field(default=None, compare=False)
+    marked: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
         if self.file is not None:
@@ -99,6 +106,11 @@ class SqlError(InputError):
         self.position = position
         super().__init__(what, where=str(position) if position else None, hint=hint)
 
+    @property
+    def shown(self) -> str:
+        """The message, and the line of the text with a mark below the place."""
+        return f"{self}\n{self.position.marked}" if self.position and self.position.marked else str(self)
+
 
 class SqlErrors(InputError):
     """All mistakes of one SQL text, in the order of their positions."""
@@ -106,3 +118,8 @@ class SqlErrors(InputError):
     def __init__(self, errors: Sequence[SqlError]) -> None:
         self.errors = tuple(sorted(errors, key=lambda e: e.position or Position(0, 0)))
         super().__init__("\n".join(str(e) for e in self.errors))
+
+    @property
+    def shown(self) -> str:
+        """Each message with the line of the text and a mark below the place."""
+        return "\n".join(error.shown for error in self.errors)

@@ -43,14 +43,15 @@ class _Failure(click.ClickException):
     """A TamisError as click's exception, with its exit code."""
 
     def __init__(self, error: TamisError) -> None:
-        super().__init__(str(error))
+        super().__init__(error.shown)
+        self._logged = str(error)
         self.exit_code = _exit_code(error)
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the message: as text, or as a log event if a service logs JSON."""
         logs = sys.modules.get("tamis.telemetry.logs")  # loaded only by services
         if logs is not None and logs.in_json():
-            logs.get_logger("cli").error(self.message)
+            logs.get_logger("cli").error(self._logged)
         else:
             super().show(file)
 

@@ -15,7 +15,10 @@ import httpx
 from tamis.errors import (
     InputError,
     NotAcceptedError,
+    Position,
     RefusedError,
+    SqlError,
+    SqlErrors,
     TamisError,
     UnavailableError,
 )
@@ -149,12 +152,22 @@ def difference(outcome: Mapping[str, Any], url: str) -> str:
     return "\n  ".join([head, *lines, f"to have it as the file says, {how}"])
 
 
+def _mistake(one: Mapping[str, Any]) -> SqlError:
+    """One mistake of a problem document."""
+    place = None
+    if one.get("line") is not None:
+        place = Position(one["line"], one["column"], one.get("file"), one.get("marked", ""))
+    return SqlError(one["what"], place, one["hint"])
+
+
 def _problem(answer: httpx.Response, where: str) -> TamisError:
     try:
         document = answer.json()
         detail = document["detail"]
     except (ValueError, KeyError, TypeError):
         return InputError(f"HTTP status {answer.status_code}", where=where, hint="is this a Tamis registry?")
+    if document.get("errors"):
+        return SqlErrors([_mistake(one) for one in document["errors"]])
     place, hint = document.get("where"), document.get("hint")
     if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
         return InputError(detail, where=where, hint=_TOKEN)

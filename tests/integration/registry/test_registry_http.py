@@ -80,6 +80,11 @@ def test_mistakes_are_problem_documents(fresh: str, start: Any, sql: Any) -> Non
     document = problem(post("CREATE STREAM s (k VARCHR);\nDROP STREAM nowhere;"), 400)
     assert [(e["line"], e["column"]) for e in document["errors"]] == [(1, 20), (2, 13)]
     assert all(e["what"] and e["hint"] and "file" not in e for e in document["errors"])
+    marked = [
+        "  CREATE STREAM s (k VARCHR);\n                     ^",
+        "  DROP STREAM nowhere;\n              ^",
+    ]
+    assert [e["marked"] for e in document["errors"]] == marked
     named = registry.call("POST", "/v1/statements?file=my%20alerts.sql", "SHOW NOTHING;")
     document = problem(named, 400)
     assert document["detail"].startswith("my alerts.sql:1:6: ")
@@ -242,7 +247,8 @@ def test_the_command_line(fresh: str, start: Any, sql: Any, tmp_path: Any, sourc
     assert "<stdin>:1:13: there is no stream 'x'" in tamis("apply", "-", text="DROP STREAM x;", code=2)
     wrong = tmp_path / "wrong.sql"
     wrong.write_text("SHOW ALERTS;\nDROP STREAM x;")
-    assert f"{wrong}:2:13: there is no stream 'x'" in tamis("apply", str(wrong), code=2)
+    said = tamis("apply", str(wrong), code=2)
+    assert f"{wrong}:2:13: there is no stream 'x'" in said and "  DROP STREAM x;\n              ^\n" in said
     assert "<stdin>:1:14: the memory of alert 'loose' is unbounded" in tamis(
         "apply", "-", text=UNBOUNDED.format(""), code=1
     )

@@ -120,6 +120,7 @@ def test_mistakes_are_at_their_place(running: Any) -> None:
         found = shell(running, "-c", statement)
         assert found.exit_code == 2, statement
         assert place in found.stderr and what in found.stderr, found.stderr
+        assert found.stderr.splitlines()[-1].strip() == "^", found.stderr
 
 
 class Terminal:
@@ -177,7 +178,7 @@ def test_the_shell_in_a_terminal(running: Any, tmp_path: Path) -> None:
         assert "90.0" in shown.until("90.0")
         shown.until("tamis>")
         shown.type("SELECT k,\r  nothing FROM air;\r")
-        told = shown.until("known names")
+        told = shown.until("known names") + shown.until("^")
         marked = [line.rstrip() for line in told.replace("\r", "").split("\n")]
         mark = marked.index(next(line for line in marked if line.strip() == "^"))
         assert marked[mark - 1] == "    nothing FROM air;" and marked[mark] == "    ^"

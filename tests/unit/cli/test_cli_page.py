@@ -17,7 +17,7 @@ from tests.unit.cli.samples import masked, sample, samples
 from tests.unit.registry.test_openapi import Made
 
 from tamis.cli import main
-from tamis.cli.shell.prompt import _PROMPT, _at_their_places
+from tamis.cli.shell.prompt import _PROMPT
 from tamis.cli.shell.statements import results
 from tamis.errors import SqlErrors
 from tamis.messaging.heartbeats import JOINER, Heartbeat, SinkState
@@ -164,7 +164,7 @@ def mistake_in_the_shell() -> str:
         list(results(RegistryClient(url), typed, None))
     prompts = [_PROMPT, "-> ".rjust(len(_PROMPT))]
     lines = [prompt + line for prompt, line in zip(prompts, typed.splitlines(), strict=True)]
-    return "\n".join([*lines, *_at_their_places(str(mistake.value), typed)])
+    return "\n".join([*lines, f"Error: {mistake.value.shown}"])
 
 
 def definition_that_stays() -> str:

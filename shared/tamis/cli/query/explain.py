@@ -79,7 +79,7 @@ def command(
     except SqlErrors as error:
         if any("there is no stream" in str(one) for one in error.errors):
             # A text for a fleet often reads streams that the fleet has.
-            raise InputError(f"{error}\n{FLEET_HINT}") from error
+            raise InputError(f"{error.shown}\n{FLEET_HINT}") from error
         raise
     chosen = asked_queries(catalog, statements, query, source)
     files = files_of(inputs, source, catalog)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,6 @@ _NAMES_SECONDS = 1.0
 _PROMPT = "tamis> "
 _ENDS = ("\\q", "quit", "exit")
 _HELPS = ("\\?", "help")
-_PLACE = re.compile(r"line (\d+), column (\d+): ")
 
 _HELP = """\
 A statement ends with ; and may have several lines. Tab completes, the arrow up brings earlier statements.
@@ -105,7 +102,7 @@ def interact(registry: RegistryClient) -> None:
             for result in results(registry, typed, None):
                 show(result)
         except TamisError as error:
-            say("\n".join(_at_their_places(str(error), typed)))
+            say(f"Error: {error.shown}")
         except KeyboardInterrupt:
             say("interrupted; a statement that was sent may have been applied")
 
@@ -173,16 +170,3 @@ def is_complete(typed: str) -> bool:
     # Behind the last statement, an unclosed quote or comment is no statement of its own.
     rest = bare[pieces[-1].end if pieces else 0 :]
     return bare.endswith(";") and not rest.strip("; \t\r\n")
-
-
-def _at_their_places(message: str, typed: str) -> Iterator[str]:
-    """The lines of an error's message; a mistake follows its line of the statement and a mark below it."""
-    lines = typed.split("\n")
-    for part in message.split("\n"):
-        place = _PLACE.match(part)
-        if place is not None and int(place[1]) <= len(lines):
-            line = lines[int(place[1]) - 1]
-            blank = "".join("\t" if sign == "\t" else " " for sign in line[: int(place[2]) - 1])
-            yield f"  {line}"
-            yield f"  {blank}^"
-        yield part if place is not None else f"Error: {part}"

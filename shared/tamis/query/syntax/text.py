@@ -7,6 +7,7 @@ in the next one.
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ LARGEST_TEXT = 1 << 20
 MOST_STATEMENTS = 10_000
 # People correct the first few mistakes; a file of random text must not produce megabytes of messages.
 MOST_ERRORS = 200
+# The characters around a mistake that its message shows: a statement with a pattern may be one long line.
+_BEFORE, _BEHIND = 60, 40
 
 _NEXT = re.compile(
     r"""'(?:[^']|'')*(?P<string>')?|"(?:[^"]|"")*(?P<name>")?|--[^\n]*|(?P<comment>/\*)|(?P<end>;[;\s]*)"""
@@ -55,7 +58,8 @@ class Text:
     def position(self, offset: int) -> Position:
         """The line and column of an offset, both from 1."""
         line = bisect_right(self._lines, offset)
-        return Position(line, offset - self._lines[line - 1] + 1, self.file)
+        start = self._lines[line - 1]
+        return Position(line, offset - start + 1, self.file, _marked(self.text, start, offset))
 
     def error(self, what: str, offset: int, hint: str) -> SqlError:
         """A mistake at an offset."""
@@ -114,6 +118,30 @@ def split(text: Text, errors: list[SqlError]) -> Iterator[Piece]:
             multiline.setdefault(opening, match.start())
     if not _BLANK.fullmatch(body, start):
         yield Piece(start, len(body), damaged)
+
+
+def _marked(text: str, start: int, offset: int) -> str:
+    """The line that begins at `start`, or the part of it around an offset, and a mark below the offset.
+
+    >>> print(_marked("SELECT 1 FROM air;", 0, 14))
+      SELECT 1 FROM air;
+                    ^
+    """
+    first, last = max(start, offset - _BEFORE), min(len(text), offset + _BEHIND)
+    end = text.find("\n", offset, last + 1)
+    last, cut = (end, "") if end >= 0 else (last, "…" if last < len(text) else "")
+    # Signs that move the cursor would separate the mark from its place.
+    before, behind = (
+        "".join(sign if sign.isprintable() else " " for sign in part)
+        for part in (text[first:offset], text[offset:last].rstrip())
+    )
+    before = f"  {'…' if first > start else ''}{before}"
+    return f"{before}{behind}{cut}\n{' ' * sum(map(_width, before))}^"
+
+
+def _width(sign: str) -> int:
+    """The columns of a terminal that a character takes."""
+    return 0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF")
 
 
 def _unclosed(text: Text, offset: int, what: str, multiline: int | None) -> SqlError:

@@ -89,6 +89,7 @@ def _mistake(error: SqlError) -> dict[str, Any]:
         **file,
         "line": place.line if place else None,
         "column": place.column if place else None,
+        "marked": place.marked if place else "",
         "what": error.what,
         "hint": error.hint,
     }

@@ -14,6 +14,9 @@ class Mistake(TypedDict):
     file: NotRequired[Annotated[str, Field(description="The parameter `file` of the request")]]
     line: Annotated[int | None, Field(description="Counted from 1; null if the mistake has no place")]
     column: Annotated[int | None, Field(description="Counted from 1")]
+    marked: Annotated[
+        str, Field(description="The line of the text, and a second line with `^` below the column; or empty")
+    ]
     what: str
     hint: str | None
 
