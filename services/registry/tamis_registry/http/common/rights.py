@@ -13,6 +13,7 @@ from tamis.web.authentication import TOKEN, Authentication, Reason
 from tamis.web.problems import problem
 from tamis.web.tokens import Token
 from tamis_registry.http.live.console import PREFIX
+from tamis_registry.proving.turns import Client, Rank
 
 # The console, the page of the API and its description are the same for every registry. Browsers load them
 # without a token; the console asks for one.
@@ -69,6 +70,16 @@ def may_change(request: Request) -> bool:
     """True if the client may change definitions."""
     token: Token | None = request.scope.get(TOKEN)
     return token is None or token.role == "writer"
+
+
+def client_of(request: Request, *, changes: bool = False) -> Client:
+    """Who asks, for the order of requests that work for long. `changes`: the request changes definitions."""
+    token: Token | None = request.scope.get(TOKEN)
+    if changes:
+        rank = Rank.CHANGE
+    else:
+        rank = Rank.WRITER if token is not None and token.role == "writer" else Rank.READER
+    return Client("" if token is None else token.name, rank)
 
 
 def refusal_of_readings(request: Request) -> Response | None:
