@@ -59,10 +59,15 @@ def test_limits(work: Callable[[], bytes], word: str) -> None:
     assert made().run(lambda: b"ok") == b"ok"
 
 
+def asleep() -> bytes:
+    time.sleep(60)
+    return b""
+
+
 def test_a_fork_ends_when_it_is_killed() -> None:
     one = made()
     with ThreadPoolExecutor(1) as threads:
-        asked = threads.submit(one.run, lambda: time.sleep(60) or b"")  # type: ignore[func-returns-value]
+        asked = threads.submit(one.run, asleep)
         while not children():
             time.sleep(0.01)
         one.kill()

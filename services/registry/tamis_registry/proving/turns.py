@@ -51,11 +51,17 @@ class Turn:
 class Turns:
     """Turns at `places`. Of several places, one is never taken by readers. For one event loop."""
 
-    def __init__(self, places: int, most_waiting: int = MOST_WAITING, patience: float | None = None) -> None:
-        """`patience`: at a single place, the seconds after which a change or a writer that waits ends the
-        work of a reader. None: never.
+    def __init__(
+        self,
+        places: int,
+        most_waiting: int = MOST_WAITING,
+        patience: float | None = None,
+        what: str = "requests with SQL statements",
+    ) -> None:
+        """`what`: the requests, in messages. `patience`: at a single place, the seconds after which a change
+        or a writer that waits ends the work of a reader. None: never.
         """
-        self._places, self._most_waiting = places, most_waiting
+        self._places, self._most_waiting, self._what = places, most_waiting, what
         self._for_readers = max(1, places - 1)
         self._patience = patience if places == 1 else None
         self._waiting: list[Turn] = []
@@ -106,11 +112,11 @@ class Turns:
             counts = Counter(one.client.name for one in crowd)
             name, most = counts.most_common(1)[0]
             if most <= counts[client.name] + 1:
-                raise _refused(len(crowd))
+                raise self._refused(len(crowd))
             last = next(one for one in reversed(crowd) if one.client.name == name)
             self._waiting.remove(last)
             if not last.began.done():
-                last.began.set_exception(_refused(len(crowd)))
+                last.began.set_exception(self._refused(len(crowd)))
         self._number += 1
         made = Turn(client, self._number, asyncio.get_running_loop().create_future())
         self._waiting.append(made)
@@ -151,10 +157,7 @@ class Turns:
                 one.ended = True
                 one.end()
 
-
-def _refused(count: int) -> UnavailableError:
-    return UnavailableError(
-        f"too many requests with SQL statements are waiting: {count}",
-        where="registry",
-        hint="try again later",
-    )
+    def _refused(self, count: int) -> UnavailableError:
+        return UnavailableError(
+            f"too many {self._what} are waiting: {count}", where="registry", hint="try again later"
+        )

@@ -73,7 +73,7 @@ def may_change(request: Request) -> bool:
 
 
 def client_of(request: Request, *, changes: bool = False) -> Client:
-    """Who asks, for the order of requests that work for long. `changes`: the request changes definitions."""
+    """Who asks, for the order of requests. `changes`: the request changes definitions."""
     token: Token | None = request.scope.get(TOKEN)
     if changes:
         rank = Rank.CHANGE
@@ -97,6 +97,17 @@ def refusal_of_readings(request: Request) -> Response | None:
 
 def _to_see_readings(path: str) -> str:
     return f"to see readings ({path:.100}): that needs 'readings: true' in the file of tokens"
+
+
+def works_long(path: str) -> bool:
+    """True for paths whose requests wait for turns of their own (texts, and those that read topics), or are
+    answered as long as the client listens.
+
+    >>> [works_long(p) for p in ("/v1/try", "/v1/events", "/v1/alerts/hot/alarms", "/healthz", "/v1/alerts")]
+    [True, True, True, True, False]
+    """
+    own = (*_ASKING, "/v1/statements", "/v1/events", "/metrics")
+    return path in own or RegistryRules().is_open(path) or operates(path) or shows_readings(path)
 
 
 def operates(path: str) -> bool:
