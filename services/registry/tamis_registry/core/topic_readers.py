@@ -80,15 +80,19 @@ def tell_needs(queries: Sequence[dict[str, Any]], state: State, plan: Plan) -> N
     ]
     readers = topic_readers(state, plan, {sharing["topic"] for _, sharing in shared})
     needy = {topic: [one for one in some if one.needs_all is not None] for topic, some in readers.items()}
-    counts = {topic: Counter((one.kind, one.name) for one in some) for topic, some in needy.items()}
+    counts = {topic: Counter(map(_named, some)) for topic, some in needy.items()}
     for name, sharing in shared:
         some, own = needy[sharing["topic"]], ("alert", name)
-        others = (one for one in some if (one.kind, one.name) != own)
+        others = (one for one in some if _named(one) != own)
         sharing["needs_all"] = [
             {"kind": one.kind, "name": one.name, "filter": _shortened(one.filter), "why": one.needs_all}
             for one in islice(others, MOST_NAMED)
         ]
         sharing["needs_all_count"] = len(some) - counts[sharing["topic"]][own]
+
+
+def _named(reader: TopicReader) -> tuple[str, str]:
+    return reader.kind, reader.name
 
 
 def _shortened(text: str | None) -> str | None:

@@ -24,11 +24,12 @@ from tamis.web.problems import answer_with_problems, problem
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.status import View
 from tamis_registry.http.common.docs_page import docs_route
+from tamis_registry.http.common.fair_requests import FairRequests
 from tamis_registry.http.common.openapi import PROBLEMS, TAGS, described
 from tamis_registry.http.common.parts import BODY_LIMIT, Name, as_json
 from tamis_registry.http.common.problems import problem_of
 from tamis_registry.http.common.reading_turns import ReadingTurns
-from tamis_registry.http.common.rights import require_tokens
+from tamis_registry.http.common.rights import require_tokens, works_long
 from tamis_registry.http.definitions.leases import lease_routes
 from tamis_registry.http.definitions.names import name_routes
 from tamis_registry.http.definitions.shards import shard_routes
@@ -103,6 +104,7 @@ def application(
     docs_route(app)
     app.router.routes.extend(telemetry_routes(metrics, health))
     app.router.routes.extend(console_routes())
+    app.add_middleware(FairRequests, has_own=works_long)
     if tokens is not None:
         require_tokens(app, tokens, metrics)
     app.add_middleware(Guard, body_limit=BODY_LIMIT, hosts=hosts)  # added last, it comes first

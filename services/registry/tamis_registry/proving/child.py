@@ -6,19 +6,28 @@ kernel ends the process at any point of its work. A thread couldn't be ended in 
 
 from __future__ import annotations
 
-import os
 import pickle
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from tamis.errors import RefusedError, TamisError
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.telemetry import get_logger
 from tamis_registry.core.statements.reading import read
-from tamis_registry.proving.messages import Answer, Failed, Progress, Request, Settings, TrialRequest
+from tamis_registry.proving.limits import data_bytes, limit, too_large
+from tamis_registry.proving.messages import (
+    MOST_ANSWER,
+    Answer,
+    Failed,
+    Progress,
+    Request,
+    Settings,
+    TrialRequest,
+    encoded,
+)
 
 _log = get_logger("tamis.registry")
 
@@ -28,7 +37,7 @@ def main(connection: Connection) -> None:
     # Ctrl-C in a terminal is for the registry, which ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     settings: Settings = pickle.loads(connection.recv_bytes())
-    _limit(resource.RLIMIT_DATA, settings.data_bytes)
+    limit(resource.RLIMIT_DATA, settings.data_bytes)
     catalog = Catalog(file_access=settings.file_access)
     while True:
         try:
@@ -39,58 +48,56 @@ def main(connection: Connection) -> None:
         seconds, most = settings.seconds, settings.data_bytes
         if isinstance(request, TrialRequest):
             limits = request.trial.limits
-            seconds, most = limits.seconds, min(most, _data_bytes() + limits.data_bytes)
+            seconds, most = limits.seconds, min(most, data_bytes() + limits.data_bytes)
         used = resource.getrusage(resource.RUSAGE_SELF)
         # Whole seconds, from the beginning of the process.
-        _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + seconds)
-        _limit(resource.RLIMIT_DATA, most)
+        limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + 1 + seconds)
+        limit(resource.RLIMIT_DATA, most)
         answer = _answer(request, catalog, connection)
-        _limit(resource.RLIMIT_DATA, settings.data_bytes)
-        connection.send_bytes(pickle.dumps(answer))
+        limit(resource.RLIMIT_DATA, settings.data_bytes)
+        connection.send_bytes(answer)
 
 
-def _answer(request: Request | TrialRequest, catalog: Catalog, connection: Connection) -> Answer:
+def _answer(request: Request | TrialRequest, catalog: Catalog, connection: Connection) -> bytes:
     def before_each(made: AlertDef | DerivedDef) -> None:
-        connection.send_bytes(pickle.dumps(Progress(made.name, str(made.position))))
+        connection.send_bytes(encoded(Progress(made.name, str(made.position))))
 
     try:
-        if isinstance(request, TrialRequest):
-            # Evaluators and Arrow take seconds and memory, which most registries never need.
-            from tamis_registry.proving.trial import try_out
-
-            return try_out(request.trial, catalog)
-        return read(
-            request.text,
-            catalog,
-            request.file,
-            keep=request.keep,
-            files=request.files,
-            before_each=before_each,
-        )
+        answer = encoded(_made(request, catalog, before_each))
+        if len(answer) > MOST_ANSWER:
+            raise too_large(MOST_ANSWER)
+        return answer
     except TamisError as error:
-        return Failed(error)
+        return encoded(Failed(error))
     except MemoryError:
         if isinstance(request, TrialRequest):
             what, hint = "the trial takes too much memory", "send fewer readings, or a query with fewer rows"
         else:
             what = "the proofs for these SQL statements take too much memory"
             hint = "send fewer statements at a time"
-        return Failed(RefusedError(what, hint=hint))
+        return encoded(Failed(RefusedError(what, hint=hint)))
     except Exception:
         # A fault of ours in one text; its traceback is in the log of the registry.
         _log.exception("parsing or proving SQL statements failed")
-        return Failed(TamisError("an error in the registry; its log has the cause"))
+        return encoded(Failed(TamisError("an error in the registry; its log has the cause")))
 
 
-def _data_bytes() -> int:
-    """The memory of this process that counts for RLIMIT_DATA, in bytes."""
-    pages = int(Path("/proc/self/statm").read_text().split()[5])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+def _made(
+    request: Request | TrialRequest, catalog: Catalog, before_each: Callable[[AlertDef | DerivedDef], None]
+) -> Answer:
+    if isinstance(request, TrialRequest):
+        # Evaluators and Arrow take seconds and memory, which most registries never need.
+        from tamis_registry.proving.trial import try_out
 
-
-def _limit(what: int, soft: int) -> None:
-    _, hard = resource.getrlimit(what)
-    resource.setrlimit(what, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+        return try_out(request.trial, catalog)
+    return read(
+        request.text,
+        catalog,
+        request.file,
+        keep=request.keep,
+        files=request.files,
+        before_each=before_each,
+    )
 
 
 if __name__ == "__main__":

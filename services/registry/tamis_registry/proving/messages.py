@@ -5,6 +5,7 @@ Both ends are the same release of Tamis. The registry starts the process, and on
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -148,3 +149,24 @@ class Failed:
 
 
 Answer = Progress | Failed | Read | Needed | Tried
+
+# Of one answer as a pickle. The largest texts of fleets with ten thousand alerts take a third of it.
+MOST_ANSWER = 128 * 2**20
+
+_PASSED_ON = b"r"  # the first byte of a `Read`, which may be passed on as a pickle
+
+
+def encoded(answer: Answer) -> bytes:
+    """An answer as bytes."""
+    return (_PASSED_ON if isinstance(answer, Read) else b"o") + pickle.dumps(answer)
+
+
+def decoded(message: bytes) -> Answer:
+    """An answer from its bytes."""
+    answer: Answer = pickle.loads(memoryview(message)[1:])
+    return answer
+
+
+def is_read(message: bytes) -> bool:
+    """True if a message is a `Read`."""
+    return message.startswith(_PASSED_ON)

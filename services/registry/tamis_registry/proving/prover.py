@@ -18,7 +18,6 @@ from tamis.query.model import Catalog
 from tamis.telemetry import get_logger
 from tamis_registry.core.statements.reading import Read
 from tamis_registry.proving.messages import (
-    Answer,
     Failed,
     Needed,
     Progress,
@@ -27,6 +26,8 @@ from tamis_registry.proving.messages import (
     Trial,
     TrialRequest,
     Tried,
+    decoded,
+    is_read,
 )
 from tamis_registry.proving.replica import Difference, Sent
 
@@ -87,13 +88,21 @@ class Prover:
         Raises the TamisError that applying the text would raise; RefusedError if proving needs more time or
         memory than allowed; UnavailableError if the process was killed for another reason.
         """
+        answer = decoded(self.ask_encoded(text, catalog, file, keep=keep, files=files))
+        assert isinstance(answer, Read)
+        return answer
+
+    def ask_encoded(
+        self, text: str, catalog: Catalog, file: str | None, *, keep: bool, files: bool = True
+    ) -> bytes:
+        """As `ask`, with the answer as `decoded` takes it. Raises as `ask` does."""
         answer = self._exchange(
             lambda changes: Request(changes, text, file, keep, files),
             catalog,
             self._settings.seconds,
             _PROOFS,
         )
-        assert isinstance(answer, Read)
+        assert is_read(answer)
         return answer
 
     def try_out(self, trial: Trial, catalog: Catalog) -> Needed | Tried:
@@ -102,16 +111,18 @@ class Prover:
         Raises the TamisError of a mistake in the text or in the samples; RefusedError if the query isn't
         accepted, or needs more time or memory than allowed; UnavailableError as `ask`.
         """
-        answer = self._exchange(
-            lambda changes: TrialRequest(changes, trial), catalog, trial.limits.seconds, _TRIAL
+        answer = decoded(
+            self._exchange(
+                lambda changes: TrialRequest(changes, trial), catalog, trial.limits.seconds, _TRIAL
+            )
         )
         assert isinstance(answer, Needed | Tried)
         return answer
 
     def _exchange(
         self, made: Callable[[Difference], object], catalog: Catalog, seconds: int, words: _Words
-    ) -> Read | Needed | Tried:
-        """The answer to one request, which may use the processor for so many seconds."""
+    ) -> bytes:
+        """The encoded answer to one request, which may use the processor for so many seconds."""
         self.start()
         connection = self._connection
         assert connection is not None
@@ -121,11 +132,14 @@ class Prover:
         try:
             connection.send_bytes(pickle.dumps(made(self._sent.difference(catalog))))
             while connection.poll(max(0.0, deadline - time.monotonic())):
-                answer: Answer = pickle.loads(connection.recv_bytes())
+                message = connection.recv_bytes()
+                if is_read(message):
+                    return message
+                answer = decoded(message)
                 if isinstance(answer, Failed):
                     raise answer.error
                 if not isinstance(answer, Progress):
-                    return answer
+                    return message
                 doing = answer
             self.kill()
             raise UnavailableError(

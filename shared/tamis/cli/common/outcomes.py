@@ -51,7 +51,8 @@ def _needs_all(sharing: dict[str, Any]) -> Iterator[str]:
     named = sharing.get("needs_all", ())
     yield from map(_needy, named)
     if more := sharing.get("needs_all_count", len(named)) - len(named):
-        yield f"    {more} more reader{'s' if more > 1 else ''} of the topic need{'' if more > 1 else 's'} every tuple"
+        need = "1 more reader of the topic needs" if more == 1 else f"{more} more readers of the topic need"
+        yield f"    {need} every tuple"
 
 
 def _needy(reader: dict[str, Any]) -> str:

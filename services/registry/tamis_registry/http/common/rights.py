@@ -13,6 +13,7 @@ from tamis.web.authentication import TOKEN, Authentication, Reason
 from tamis.web.problems import problem
 from tamis.web.tokens import Token
 from tamis_registry.http.live.console import PREFIX
+from tamis_registry.proving.turns import Client, Rank
 
 # The console, the page of the API and its description are the same for every registry. Browsers load them
 # without a token; the console asks for one.
@@ -71,6 +72,16 @@ def may_change(request: Request) -> bool:
     return token is None or token.role == "writer"
 
 
+def client_of(request: Request, *, changes: bool = False) -> Client:
+    """Who asks, for the order of requests. `changes`: the request changes definitions."""
+    token: Token | None = request.scope.get(TOKEN)
+    if changes:
+        rank = Rank.CHANGE
+    else:
+        rank = Rank.WRITER if token is not None and token.role == "writer" else Rank.READER
+    return Client("" if token is None else token.name, rank)
+
+
 def refusal_of_readings(request: Request) -> Response | None:
     """The answer to a request that may not see readings; None if it may. It is for operations that show
     readings to some requests only, which the middleware can't tell apart.
@@ -86,6 +97,17 @@ def refusal_of_readings(request: Request) -> Response | None:
 
 def _to_see_readings(path: str) -> str:
     return f"to see readings ({path:.100}): that needs 'readings: true' in the file of tokens"
+
+
+def works_long(path: str) -> bool:
+    """True for paths whose requests wait for turns of their own (texts, and those that read topics), or are
+    answered as long as the client listens.
+
+    >>> [works_long(p) for p in ("/v1/try", "/v1/events", "/v1/alerts/hot/alarms", "/healthz", "/v1/alerts")]
+    [True, True, True, True, False]
+    """
+    own = (*_ASKING, "/v1/statements", "/v1/events", "/metrics")
+    return path in own or RegistryRules().is_open(path) or operates(path) or shows_readings(path)
 
 
 def operates(path: str) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Literal, TypeVar
 
+import orjson
 from fastapi import FastAPI, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -26,11 +28,12 @@ from tamis_registry.http.common.parts import (
     read_sql,
     while_connected,
 )
-from tamis_registry.http.common.rights import may_change
+from tamis_registry.http.common.rights import client_of, may_change
 from tamis_registry.http.documents.alerts import outcome_document
 from tamis_registry.http.schemas.explanations import Explanations
 from tamis_registry.http.schemas.statements import Outcome as OutcomeType
 from tamis_registry.proving.pool import Provers
+from tamis_registry.proving.turns import Client
 from tamis_registry.worker import Worker
 
 T = TypeVar("T")
@@ -53,28 +56,39 @@ class Statements:
     def __init__(self, worker: Worker, provers: Provers, metrics: Metrics) -> None:
         self._worker, self._provers, self._metrics = worker, provers, metrics
 
-    async def apply(self, text: str, file: str | None, *, keep: bool) -> Response:
+    async def apply(self, text: str, file: str | None, *, keep: bool, client: Client) -> Response:
         """All statements of a text, or none."""
 
         def use(read: Read, by: Catalog) -> list[Outcome]:
             return self._worker.submit(lambda registry, now: registry.apply_read(read, by, now, keep=keep))
 
+        async def attempt() -> list[Outcome]:
+            by = await run_in_threadpool(self._catalog)
+            read = await self._provers.read(text, by, file, keep=keep, client=client)
+            return await run_in_threadpool(use, read, by)
+
         try:
-            outcomes = await self._read(text, file, keep=keep, use=use)
+            outcomes = await _until_current(attempt)
         except TamisError as error:
             self._refused(error)
             raise
         return await run_in_threadpool(self._answer, outcomes)
 
-    async def explain(self, text: str, file: str | None, *, files: bool) -> Response:
+    async def explain(self, text: str, file: str | None, *, files: bool, client: Client) -> Response:
         """The changes that a text would make to queries. `files`: the text may name files."""
 
-        def use(read: Read, by: Catalog) -> Response:
+        def prepare(by: Catalog) -> Callable[[Read], bytes]:
             with self._worker.reading() as (registry, _):
                 snapshot = registry.snapshot()
-            return as_json({"queries": snapshot.explain_read(read, by)})
+            return lambda read: orjson.dumps({"queries": snapshot.explain_read(read, by)})
 
-        return await self._read(text, file, keep=False, files=files, use=use)
+        async def attempt() -> bytes:
+            by = await run_in_threadpool(self._catalog)
+            return await self._provers.explain(
+                text, by, file, files=files, client=client, prepare=partial(prepare, by)
+            )
+
+        return Response(await _until_current(attempt), media_type="application/json")
 
     def change(self, decide: Callable[[Registry, int], tuple[list[Outcome], Change]]) -> Response:
         """Apply a change that has no text to read."""
@@ -84,25 +98,6 @@ class Statements:
             self._refused(error)
             raise
         return self._answer(outcomes)
-
-    async def _read(
-        self,
-        text: str,
-        file: str | None,
-        *,
-        keep: bool,
-        files: bool = True,
-        use: Callable[[Read, Catalog], T],
-    ) -> T:
-        for left in reversed(range(MOST_TRIES)):
-            by = await run_in_threadpool(self._catalog)
-            read = await self._provers.read(text, by, file, keep=keep, files=files)
-            try:
-                return await run_in_threadpool(use, read, by)
-            except OutdatedError:
-                if not left:
-                    raise
-        raise AssertionError
 
     def _catalog(self) -> Catalog:
         with self._worker.reading() as (registry, _):
@@ -122,6 +117,17 @@ class Statements:
         self._metrics.inc("tamis_registry_statements_total", kind="text", outcome=outcome)
 
 
+async def _until_current(attempt: Callable[[], Awaitable[T]]) -> T:
+    """The result of an attempt with definitions that nobody changed meanwhile."""
+    for left in reversed(range(MOST_TRIES)):
+        try:
+            return await attempt()
+        except OutdatedError:
+            if not left:
+                raise
+    raise AssertionError
+
+
 def statement_routes(app: FastAPI, made: Statements) -> None:
     """Add the routes."""
 
@@ -136,7 +142,9 @@ def statement_routes(app: FastAPI, made: Statements) -> None:
     )
     async def statements(request: Request, file: File = None, existing: Existing = "check") -> Response:
         text = await read_sql(request)
-        return await while_connected(request, made.apply(text, file, keep=existing == "keep"))
+        return await while_connected(
+            request, made.apply(text, file, keep=existing == "keep", client=client_of(request, changes=True))
+        )
 
     @app.post(
         "/v1/explain",
@@ -149,7 +157,9 @@ def statement_routes(app: FastAPI, made: Statements) -> None:
     )
     async def explain(request: Request, file: File = None) -> Response:
         text = await read_sql(request)
-        return await while_connected(request, made.explain(text, file, files=may_change(request)))
+        return await while_connected(
+            request, made.explain(text, file, files=may_change(request), client=client_of(request))
+        )
 
     def drop(kind: Literal["alert", "stream", "function", "table", "pattern"], name: str) -> Response:
         def decide(registry: Registry, now: int) -> tuple[list[Outcome], Change]:

@@ -18,12 +18,13 @@ from tamis.query.model import Catalog
 from tamis.recordings.time_units import TimeUnit
 from tamis_registry.http.common.parts import TEXT_TYPES, File, read_sql, while_connected
 from tamis_registry.http.common.reading_turns import ReadingTurns
-from tamis_registry.http.common.rights import may_change, may_see_readings, refusal_of_readings
+from tamis_registry.http.common.rights import client_of, may_change, may_see_readings, refusal_of_readings
 from tamis_registry.http.schemas.trials import TrialBody, TrialResult
 from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.kafka.recent_samples import recent_sample
 from tamis_registry.proving.messages import Needed, Sample, Trial, TrialLimits, Tried
 from tamis_registry.proving.pool import Provers
+from tamis_registry.proving.turns import Client
 from tamis_registry.worker import Worker
 
 # Limits of one trial, in seconds of processor time and in bytes.
@@ -72,17 +73,17 @@ class Trials:
     def __init__(self, worker: Worker, provers: Provers, reader: NewestReader, turns: ReadingTurns) -> None:
         self._worker, self._provers, self._reader, self._turns = worker, provers, reader, turns
 
-    async def run(self, trial: Trial) -> Response:
+    async def run(self, trial: Trial, client: Client) -> Response:
         """The result on the samples of a trial, or on the newest readings if it has none."""
         by = await run_in_threadpool(self._catalog)
         if trial.samples is not None:
-            tried = await self._provers.try_out(trial, by)
+            tried = await self._provers.try_out(trial, by, client)
             assert isinstance(tried, Tried)
             return _answer(tried, "sent", dict.fromkeys(tried.inputs, True), _SENT)
-        needed = await self._provers.try_out(trial, by)
+        needed = await self._provers.try_out(trial, by, client)
         assert isinstance(needed, Needed)
         samples, complete = await self._turns.run(partial(self._recent, needed))
-        tried = await self._provers.try_out(replace(trial, samples=samples, unit="us"), by)
+        tried = await self._provers.try_out(replace(trial, samples=samples, unit="us"), by, client)
         assert isinstance(tried, Tried)
         return _answer(tried, "recent", complete, _FURTHER if needed.monotone else _OTHER)
 
@@ -164,7 +165,7 @@ def trial_routes(app: FastAPI, trials: Trials) -> None:
             files=writer,
             tables=writer or may_see_readings(request),
         )
-        return await while_connected(request, trials.run(trial))
+        return await while_connected(request, trials.run(trial, client_of(request)))
 
 
 async def _read(request: Request) -> _Asked:
