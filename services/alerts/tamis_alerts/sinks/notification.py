@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 
 from tamis.messaging.json_bytes import json_bytes
+from tamis.messaging.silences import check_event
 from tamis.telemetry import get_logger
-from tamis_alerts.core.episodes import MEMBERS
 from tamis_alerts.core.event_facts import iso_time, shown
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.core.routes import Route, is_routed
@@ -28,13 +28,10 @@ def read_episode(value: bytes) -> dict[str, Any]:
     """The event of an episode in a record's value. Members that this version doesn't know are kept: a later
     version may have written them.
 
-    Raises ValueError or TypeError if it can't be read.
+    Raises ValueError if it can't be read.
     """
-    raw = orjson.loads(value)
-    if not isinstance(raw, dict):
-        raise TypeError("not a JSON object")
-    if missing := [name for name in MEMBERS if name not in raw]:
-        raise ValueError(f"the event has no {', '.join(missing)}")
+    raw: dict[str, Any] = orjson.loads(value)
+    check_event(raw)
     return raw
 
 
