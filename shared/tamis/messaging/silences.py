@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -163,7 +163,8 @@ def decode(key: bytes | None, value: bytes) -> Record:
 class _Event(Struct):
     """The members of an event of an episode that services read."""
 
-    episode: str
+    # It is in headers of HTTP and of e-mails.
+    episode: Annotated[str, msgspec.Meta(pattern=r"^[!-~]{1,200}\Z")]
     alert: str
     event: Literal["opened", "open", "closed"]
     key: tuple[Value, ...]
