@@ -17,7 +17,6 @@ from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.gauges import show
 from tamis_registry.http.documents.edges import edge_documents
-from tamis_registry.kafka.reports import read_ack
 from tamis_registry.planning import PLANNER
 
 NAME = "registry"
@@ -118,7 +117,7 @@ def _reports(edges: int, plan: int, state: str, now: int) -> list[bytes]:
 
 def _hear(registry: Registry, reports: list[bytes], now: int) -> None:
     for value in reports:
-        registry.hear(read_ack(value), now)
+        registry.hear(Ack.from_bytes(value), now)
 
 
 def _turn(registry: Registry, metrics: Metrics, now: int) -> None:

@@ -17,12 +17,13 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tamis.errors import InputError
 from tamis.messaging.plans import newest_plan
-from tamis.messaging.records import END_OF_TIME, Frontier
-from tamis.messaging.topic_reader import TopicReader
+from tamis.messaging.records import END_OF_TIME, Frontier, read_frontier
+from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.messaging.topics import ALARMS, FRONTIERS, PLANS
+from tamis.messaging.unreadable_records import UnreadableRecords
 from tamis.plan.json_form import alerts_of, decode_plan, version_of
 from tamis.plan.model import Plan
-from tamis.telemetry import get_logger
+from tamis.telemetry import Metrics, get_logger
 from tamis.telemetry.essential_threads import WorkerThread
 from tamis_alerts.core.rules import Rule, rules_of
 from tamis_alerts.kafka_reads import offset_range
@@ -43,8 +44,9 @@ class ProcessedFrontiers:
 class FleetView:
     """Reads plans and frontiers in its own thread. The worker's loop uses `rules` and `take_processed`."""
 
-    def __init__(self, config: Mapping[str, Any], group: str) -> None:
+    def __init__(self, config: Mapping[str, Any], group: str, metrics: Metrics | None = None) -> None:
         self._config = config
+        self._unreadable = UnreadableRecords("alerts", metrics, _log)
         self._reader = TopicReader(config, [PLANS, FRONTIERS])
         self._offsets = Consumer({**config, "group.id": group, "enable.auto.commit": False})
         self._stop = threading.Event()
@@ -69,11 +71,11 @@ class FleetView:
         """Read both topics to their end, then follow them in the background."""
         # The newest plan comes first: of older plans only the names of alerts are needed.
         with TopicReader(self._config, [PLANS]) as plans:
-            found = newest_plan(plans, lambda record, error: _unreadable(record.topic, error))
+            found = newest_plan(plans, self._unreadable.report)
         if found is not None:
             self._obey(found.plan)
         for record in self._reader.snapshot():
-            self._take(record.topic, record.value)
+            self._take(record)
         self._thread.start()
 
     def take_processed(self) -> ProcessedFrontiers | None:
@@ -101,7 +103,7 @@ class FleetView:
         changed = False
         while not self._stop.is_set():
             for record in self._reader.poll(0.2):
-                self._take(record.topic, record.value)
+                self._take(record)
                 changed = True
             try:
                 if changed and self._waiting is None:
@@ -112,16 +114,16 @@ class FleetView:
             except KafkaException as error:
                 _log.warning("offsets of the alarms can't be read", error=str(error))
 
-    def _take(self, topic: str, value: bytes | None) -> None:
-        if value is None:
+    def _take(self, record: Record) -> None:
+        if record.value is None:
             return
         try:
-            if topic == PLANS:
-                self._take_plan(value)
+            if record.topic == PLANS:
+                self._take_plan(record.value)
             else:
-                self._take_frontier(Frontier.from_bytes(value))
-        except (InputError, ValueError, TypeError, KeyError, AttributeError) as error:
-            _unreadable(topic, error)
+                self._take_frontier(read_frontier(record.key, record.value))
+        except (InputError, ValueError) as error:
+            self._unreadable.report(record, error)
 
     def _take_frontier(self, record: Frontier) -> None:
         before = self._records.get(record.partition)
@@ -183,7 +185,3 @@ class FleetView:
 
     def _range(self, number: int) -> tuple[int, int]:
         return offset_range(self._offsets, TopicPartition(ALARMS, number), REQUEST_SECONDS)
-
-
-def _unreadable(topic: str, error: Exception) -> None:
-    _log.error("a record can't be read", topic=topic, error=str(error))

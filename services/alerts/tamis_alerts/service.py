@@ -99,11 +99,11 @@ async def run(setup: Setup, health: Health, partitions: int, stopping: threading
     """
     kafka = setup.kafka
     app = _application(setup)
-    view = FleetView(kafka.client_config(), GROUP)
+    view = FleetView(kafka.client_config(), GROUP, setup.metrics)
     await asyncio.to_thread(view.start)
     config = setup.config
     shared = SharedSettings(config.core_routes, config.console_address)
-    silences = SilenceView(kafka.client_config())
+    silences = SilenceView(kafka.client_config(), setup.metrics)
     await asyncio.to_thread(silences.start)
     sinks = Sinks(config.sinks, kafka, setup.metrics, shared, silences)
     await asyncio.to_thread(sinks.register)

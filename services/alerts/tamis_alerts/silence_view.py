@@ -19,7 +19,8 @@ from tamis.messaging.silences import HELD, Held, Silence, decode
 from tamis.messaging.silences import SILENCE as SILENCE_KIND
 from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.messaging.topics import SILENCES
-from tamis.telemetry import get_logger
+from tamis.messaging.unreadable_records import UnreadableRecords
+from tamis.telemetry import Metrics, get_logger
 from tamis.telemetry.essential_threads import WorkerThread
 
 REQUEST_SECONDS = 5.0
@@ -35,8 +36,9 @@ class SilenceView:
     `config` is the configuration of a client of confluent-kafka.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], metrics: Metrics | None = None) -> None:
         self._config = config
+        self._unreadable = UnreadableRecords("alerts", metrics, log)
         self._reader: TopicReader | None = None
         self._found: dict[bytes, Silence] = {}
         self._stop = threading.Event()
@@ -100,9 +102,9 @@ class SilenceView:
             if record.value is None:
                 continue
             try:
-                silence = decode(record.value)
+                silence = decode(key, record.value)
             except ValueError as error:
-                log.error("a silence can't be read", offset=record.offset, error=str(error))
+                self._unreadable.report(record, error)
                 continue
             if isinstance(silence, Silence):
                 self._found[key] = silence
@@ -131,11 +133,11 @@ def has_topic(config: Mapping[str, Any]) -> bool:
     return error is None
 
 
-def read_held(config: Mapping[str, Any], sink: str) -> Iterator[Held]:
+def read_held(config: Mapping[str, Any], sink: str, unreadable: UnreadableRecords) -> Iterator[Held]:
     """The held openings of a sink that are in Kafka now. Raises UnavailableError."""
     if not has_topic(config):
         return
-    prefix, found = f"{HELD}/{sink}/".encode(), dict[bytes, bytes]()
+    prefix, found = f"{HELD}/{sink}/".encode(), dict[bytes, Record]()
     # A transaction of the registry that is still open would hide records that were written after its begin.
     with TopicReader(config, [SILENCES], committed=False) as reader:
         for record in reader.snapshot():
@@ -143,12 +145,12 @@ def read_held(config: Mapping[str, Any], sink: str) -> Iterator[Held]:
                 continue
             found.pop(record.key, None)
             if record.value is not None:
-                found[record.key] = record.value
-    for value in found.values():
+                found[record.key] = record
+    for record in found.values():
         try:
-            held = decode(value)
+            held = decode(record.key, record.value or b"")
         except ValueError as error:
-            log.error("a held opening can't be read", sink=sink, error=str(error))
+            unreadable.report(record, error)
             continue
         if isinstance(held, Held):
             yield held

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import orjson
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -29,6 +30,7 @@ from confluent_kafka.cimpl import NewTopic
 from tamis.messaging.connection import NOT_AUTHORIZED, Connection
 from tamis.messaging.rights import EPISODES_CHANGELOG
 from tamis.messaging.topics import COMMON_CONFIG, EPISODES, MAX_RECORD_BYTES
+from tamis.telemetry import get_logger
 from tamis_alerts.core.episodes import Episode, KeyState
 from tamis_alerts.kafka_reads import read_to_end
 
@@ -41,6 +43,8 @@ _CHUNK = b"#"
 # recognise them, since they look back further.
 KEYS_PER_WRITE = 1_000
 REQUEST_SECONDS = 10.0
+
+log = get_logger("alerts")
 
 
 @dataclass
@@ -130,17 +134,25 @@ class StateStore:
         """
         self.entries.clear()
         for message in self._changelog(partitions):
-            key = message.key() or b""
-            if key.endswith(b"]"):
-                self._loaded_entry(key, message).state.restore(message.value())
-            else:
-                key, _, number = key.rpartition(_CHUNK)
-                self._loaded_entry(key, message).state.alarm_ids.restore_closed(int(number), message.value())
+            try:
+                self._restore(message)
+            except (ValueError, TypeError, msgspec.MsgspecError, RecursionError) as error:
+                place = message.partition(), message.offset()
+                log.error("a state of episodes can't be read and is skipped", place=place, error=repr(error))
         for key, entry in list(self.entries.items()):
             entry.state.alarm_ids.restored()
             if not entry.state:
                 del self.entries[key]
         self.partitions = frozenset(partitions)
+
+    def _restore(self, message: Message) -> None:
+        """Take a record of the changelog."""
+        key = message.key() or b""
+        if key.endswith(b"]"):
+            self._loaded_entry(key, message).state.restore(message.value())
+        else:
+            key, _, number = key.rpartition(_CHUNK)
+            self._loaded_entry(key, message).state.alarm_ids.restore_closed(int(number), message.value())
 
     def _loaded_entry(self, key: bytes, message: Message) -> Entry:
         found = self.entries.get(key)

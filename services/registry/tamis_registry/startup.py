@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from tamis.errors import InputError
-from tamis.messaging.heartbeats import Heartbeat
-from tamis.messaging.silences import Held, decode
 from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SILENCES, SKETCHES
 from tamis.plan.json_form import decode_plan
 from tamis.telemetry import Metrics, get_logger
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
-from tamis_registry.kafka.reports import read, read_ack, read_frontier, read_held, read_observation
+from tamis_registry.kafka.reports import Reports
 from tamis_registry.kafka.store import Recovered, Store
 from tamis_registry.plans.history import History
 from tamis_registry.settings import DEFAULT_PARTITIONS
@@ -50,6 +48,22 @@ def remove_unreadable_plans(store: Store, found: Recovered, metrics: Metrics) ->
     store.remove(found.unreadable)
 
 
+def repair_statements(store: Store, found: Recovered, metrics: Metrics) -> None:
+    """Log and replace records of the topic of statements that no release has written."""
+    for key, one in found.damaged.items():
+        metrics.inc("tamis_dead_letters_total", service="registry", reason="undecodable")
+        _log.error(
+            "a record of the statements is damaged and is skipped",
+            key=key[:200].decode(errors="replace"),
+            partition=one.record.partition,
+            offset=one.record.offset,
+            earlier_record_counts=key in found.statements,
+            error=one.why,
+            hint="look at what is defined now, and apply the statement again if it is missing",
+        )
+    store.repair(found)
+
+
 def statements_lost(before: State | None, plans: History) -> bool:
     """True if the newest plan has streams and the statements have none, though no later plan was decided.
 
@@ -67,32 +81,14 @@ def statements_lost(before: State | None, plans: History) -> bool:
         return False  # of another release, which has to be replaced
 
 
-def recover_reports(registry: Registry, found: Recovered, metrics: Metrics) -> None:
+def recover_reports(registry: Registry, found: Recovered, reports: Reports) -> None:
     """Give the registry the reports that the fleet sent before this process started, and the silences."""
-    for value in found.acks.values():
-        ack = read(Record(ACKS, 0, 0, None, value), read_ack, metrics)
-        if ack:
-            registry.hear(ack, None)
-    for value in found.frontiers.values():
-        frontier = read(Record(FRONTIERS, 0, 0, None, value), read_frontier, metrics)
-        if frontier:
-            registry.follow(frontier)
-    for key, value in found.silences.items():
-        try:
-            kept = decode(value)
-        except ValueError as error:
-            metrics.inc("tamis_dead_letters_total", service="registry", reason="undecodable")
-            _log.error("a silence can't be read", key=key.decode(errors="replace"), error=str(error))
-            continue
-        if isinstance(kept, Held):
-            registry.take_held(key, read(Record(SILENCES, 0, 0, key, value), read_held, metrics))
-        else:
-            registry.silences.take({key: kept})
-    for key, value in found.heartbeats.items():
-        heartbeat = read(Record(HEARTBEATS, 0, 0, key, value), Heartbeat.from_bytes, metrics)
-        if heartbeat:
-            registry.take_heartbeat(key.decode(errors="replace"), heartbeat, None)
-    for value in found.sketches.values():
-        observed = read(Record(SKETCHES, 0, 0, None, value), read_observation, metrics)
-        if observed:
-            registry.observe(observed)
+    for topic, table in (
+        (ACKS, found.acks),
+        (FRONTIERS, found.frontiers),
+        (SILENCES, found.silences),
+        (HEARTBEATS, found.heartbeats),
+        (SKETCHES, found.sketches),
+    ):
+        for key, value in table.items():
+            reports.take(registry, Record(topic, 0, 0, key, value), None)

@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from tamis.errors import InputError, TamisError, UnavailableError
-from tamis.messaging.heartbeats import Heartbeat
 from tamis.messaging.topic_reader import Record
-from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SILENCES, SKETCHES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, get_logger
 from tamis_registry.core.plan.change import Change
@@ -22,7 +20,7 @@ from tamis_registry.core.state.model import State
 from tamis_registry.core.state.records import recover
 from tamis_registry.gauges import show
 from tamis_registry.jobs import IDLE, Decide, Jobs
-from tamis_registry.kafka.reports import read, read_ack, read_frontier, read_held, read_observation
+from tamis_registry.kafka.reports import Reports
 from tamis_registry.kafka.store import FencedError, LostTransactionError, Store
 from tamis_registry.plans.history import History
 from tamis_registry.plans.origin import Origin
@@ -31,6 +29,7 @@ from tamis_registry.startup import (
     fleet_partitions,
     recover_reports,
     remove_unreadable_plans,
+    repair_statements,
     statements_lost,
 )
 
@@ -64,6 +63,7 @@ class Worker:
         self._planner = planner
         self._metrics = metrics
         self._health = health
+        self._reports = Reports(metrics)
         self._owner = uuid.uuid4().hex
         self._was_writer = False
         self._jobs = Jobs()
@@ -152,6 +152,7 @@ class Worker:
     def _start(self, store: Store) -> None:
         found = store.take_over(self._was_writer)
         self._was_writer = True
+        repair_statements(store, found, self._metrics)
         before = recover(found.statements)
         partitions = fleet_partitions(before, self._partitions)
         store.topics.ensure_base(partitions)
@@ -162,7 +163,7 @@ class Worker:
         state = before.draft() if before else State(partitions)
         state.owner = self._owner
         registry = Registry(self._planner, state, before, found.plans.greatest, _now())
-        recover_reports(registry, found, self._metrics)
+        recover_reports(registry, found, self._reports)
         lost = statements_lost(before, found.plans)
         if lost:
             _log.error(
@@ -217,19 +218,7 @@ class Worker:
         with self._lock:
             registry = self._current()
             for record in records:
-                if record.topic == ACKS and (ack := read(record, read_ack, self._metrics)):
-                    registry.hear(ack, now)
-                elif record.topic == FRONTIERS and (frontier := read(record, read_frontier, self._metrics)):
-                    registry.follow(frontier, now)
-                elif record.topic == HEARTBEATS and (
-                    beat := read(record, Heartbeat.from_bytes, self._metrics)
-                ):
-                    registry.take_heartbeat((record.key or b"").decode(errors="replace"), beat, now)
-                elif record.topic == SILENCES:
-                    held = read(record, read_held, self._metrics)
-                    registry.take_held(record.key or b"", held)
-                elif record.topic == SKETCHES and (told := read(record, read_observation, self._metrics)):
-                    registry.observe(told)
+                self._reports.take(registry, record, now)
 
     def _tick(self, store: Store) -> None:
         registry = self._current()

@@ -13,6 +13,8 @@ import time
 import msgspec
 from msgspec import Struct
 
+from tamis.messaging.records import Count, Integer, Text, decoded
+
 # The key of the joiner's record. A worker of the alerts service has a key of its own.
 JOINER = "joiner"
 ALERTS = "alerts/"
@@ -30,9 +32,9 @@ class SinkState(Struct, frozen=True, kw_only=True):
     never has an address or a secret of the sink.
     """
 
-    waiting: int = 0
-    unread: int = 0
-    oldest: int | None = None
+    waiting: Count = 0
+    unread: Count = 0
+    oldest: Integer | None = None
     error: str | None = None
 
 
@@ -41,9 +43,9 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     those who have to end it when it hangs. `sinks` has the sinks of a worker by name.
     """
 
-    time: int
-    host: str = ""
-    pid: int = 0
+    time: Integer
+    host: Text = ""
+    pid: Count = 0
     sinks: dict[str, SinkState] = {}
 
     @staticmethod
@@ -59,10 +61,15 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     @staticmethod
     def from_bytes(value: bytes) -> Heartbeat:
         """The record of a value; members that this version doesn't know are ignored. Raises ValueError."""
-        try:
-            return _decoder.decode(value)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise ValueError(str(error)) from None
+        return decoded(_decoder, value)
+
+
+def read_heartbeat(key: bytes | None, value: bytes) -> tuple[str, Heartbeat]:
+    """The key and the heartbeat of a record. Raises ValueError, also for a key that no service has."""
+    name = (key or b"").decode(errors="replace")
+    if name != JOINER and not name.startswith(ALERTS):
+        raise ValueError("no service has this key")
+    return name, Heartbeat.from_bytes(value)
 
 
 _decoder = msgspec.json.Decoder(Heartbeat)

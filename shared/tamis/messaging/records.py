@@ -25,11 +25,12 @@ time has no "event_time", and its `activation` is a place.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from types import NoneType
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
 import orjson
+from msgspec import Meta
 
 from tamis.messaging.json_bytes import json_bytes
 
@@ -43,6 +44,18 @@ END_OF_TIME = 2**53 - 1
 NOTHING_LEFT = -(2**62)
 
 ShardState = Literal["waiting", "active", "final"]
+
+# Whatever a record has is in answers and metrics later: no number that JSON writers refuse, and no counts
+# below 0.
+Integer = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+# Names: those of streams have at most 200 characters, and that of a shard has three names.
+Text = Annotated[str, Meta(max_length=2_000)]
+
+# The registry keeps the newest acknowledgement of each shard.
+MOST_ACK_BYTES = 2**20
+
+_T = TypeVar("_T")
 
 # Types whose values `canonical_value` never changes.
 _UNCHANGED = frozenset({str, int, bool, type(None)})
@@ -116,11 +129,14 @@ def final_envelope(shard: str, plan: int) -> dict[str, Any]:
     return {"kind": "final", "shard": shard, "plan": plan}
 
 
-def _known(kind: type[Ack | Frontier | StreamState], raw: Any) -> dict[str, Any]:
-    """The fields of a record that this release knows. A newer release may write more."""
-    if not isinstance(raw, dict):
-        raise TypeError(f"a JSON object is expected, not {type(raw).__name__}")
-    return {one.name: raw[one.name] for one in fields(kind) if one.name in raw}
+def decoded(decoder: msgspec.json.Decoder[_T], value: bytes) -> _T:
+    """The record of a value, whose fields have the types of its class. Fields that this release doesn't know
+    are ignored: a newer release may write more. Raises ValueError.
+    """
+    try:
+        return decoder.decode(value)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -132,30 +148,30 @@ class Ack:
     source has ended, or its edge leaves on purpose; sent after the final records are safe).
     """
 
-    shard: str
-    stream: str
-    edge: str
-    plan: int
-    activation: int
+    shard: Text
+    stream: Text
+    edge: Text
+    plan: Count
+    activation: Integer
     state: ShardState
-    time: int  # wall clock of the edge, microseconds
-    quiet: int = 0  # microseconds without new readings and without a move of the watermark
+    time: Integer  # wall clock of the edge, microseconds
+    quiet: Count = 0  # microseconds without new readings and without a move of the watermark
     # The greatest event time of a shard whose readings follow the clock.
-    reached: int | None = None
+    reached: Integer | None = None
     # False if the source can't be read again from its beginning: it has no history for a backfill stream.
     rereadable: bool | None = None
     # Of a shard of a backfill stream: the first offset that was read, and the least event time of all
     # readings so far; None without event time, or before the first reading.
-    first_offset: int | None = None
-    earliest: int | None = None
+    first_offset: Integer | None = None
+    earliest: Integer | None = None
     # The failing sources of the edge, each with the reason; None if none fails.
-    failing: dict[str, str] | None = None
+    failing: dict[Text, str] | None = None
     # Tuples by the edge's decision (published, omitted, filtered, late, dead) since it began to serve the
     # shard. They begin again at 0 when the edge restarts or the shard moves. Of a shard that isn't listed:
     # empty if it never had a reading.
-    tuples: dict[str, int] | None = None
+    tuples: dict[Text, Count] | None = None
     # Event time before which the shard's readings are late, in microseconds; None without event time.
-    watermark: int | None = None
+    watermark: Integer | None = None
     # What is doubtful about the shard's newest readings, for people; None if nothing is.
     doubts: list[str] | None = None
     # Of a shard that isn't listed: true if its edge has a reading of it that waits; None from an earlier
@@ -171,8 +187,10 @@ class Ack:
 
     @staticmethod
     def from_bytes(value: bytes) -> Ack:
-        """The record of a value written by `to_bytes`, of this release or a newer one."""
-        return Ack(**_known(Ack, orjson.loads(value)))
+        """The record of a value written by `to_bytes`, of this release or a newer one. Raises ValueError."""
+        if len(value) > MOST_ACK_BYTES:
+            raise ValueError(f"it has {len(value)} bytes; at most {MOST_ACK_BYTES} are read")
+        return decoded(_ACK, value)
 
     @staticmethod
     def of_edge(edge: str, time: int, failing: dict[str, str] | None) -> Ack:
@@ -193,8 +211,8 @@ class Observation:
     `tamis.predicates.selectivity.Sketch`.
     """
 
-    shard: str
-    stream: str
+    shard: Text
+    stream: Text
     sketch: bytes
 
     def to_bytes(self) -> bytes:
@@ -205,23 +223,23 @@ class Observation:
 
     @staticmethod
     def from_bytes(value: bytes) -> Observation:
-        """The record of a value written by `to_bytes`."""
-        raw = orjson.loads(value)
-        return Observation(raw["shard"], raw["stream"], orjson.dumps(raw["sketch"]))
+        """The record of a value written by `to_bytes`. Raises ValueError."""
+        found = decoded(_OBSERVATION, value)
+        return Observation(found.shard, found.stream, bytes(found.sketch))
 
 
 @dataclass(frozen=True)
 class StreamState:
     """State of one topic in one output partition of the joiner."""
 
-    frontier: int | None  # microseconds; None: not every listed shard has reported yet
-    tuples: int
-    bytes: int
+    frontier: Integer | None  # microseconds; None: not every listed shard has reported yet
+    tuples: Count
+    bytes: Count
     void: bool  # no shard is listed for its stream
-    shards: tuple[str, ...] = ()  # the listed shards whose final records have not been read
-    left: int = NOTHING_LEFT  # no tuple of a shard that has left is later than this event time
+    shards: tuple[Text, ...] = ()  # the listed shards whose final records have not been read
+    left: Integer = NOTHING_LEFT  # no tuple of a shard that has left is later than this event time
     # All tuples that the listed shards sent under plans before this one have been read; None without shards.
-    obeyed: int | None = None
+    obeyed: Integer | None = None
 
 
 @dataclass(frozen=True)
@@ -233,24 +251,24 @@ class Frontier:
     synopses, of the partition by "alert@version". The counters only grow.
     """
 
-    partition: int
-    plan: int
+    partition: Count
+    plan: Count
     topics: dict[str, StreamState]
-    definitions: dict[str, int]
-    alarms: dict[str, int]  # by alert, since the state's beginning
-    late: int
-    parked: int
-    time: int  # wall clock, microseconds
-    dead: dict[str, int] = field(default_factory=dict)  # dead letters by reason
+    definitions: dict[str, Count]
+    alarms: dict[str, Count]  # by alert, since the state's beginning
+    late: Count
+    parked: Count
+    time: Integer  # wall clock, microseconds
+    dead: dict[str, Count] = field(default_factory=dict)  # dead letters by reason
     unable: dict[str, str] = field(default_factory=dict)  # by alert that isn't evaluated: the reason
     # Bound on the entries of a standing query, over all partitions, by "alert@version".
-    bounds: dict[str, int] = field(default_factory=dict)
+    bounds: dict[str, Count] = field(default_factory=dict)
     # Tuples that came too late to count for a standing query, by alert, since the state's beginning.
-    missed: dict[str, int] = field(default_factory=dict)
+    missed: dict[str, Count] = field(default_factory=dict)
     # Bytes of state by "alert@version": of its synopses, or its share of the state of its topics.
-    sizes: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, Count] = field(default_factory=dict)
     # By replaced definition, "alert@version": tuples from before its successor that can still be joined.
-    waiting: dict[str, int] = field(default_factory=dict)
+    waiting: dict[str, Count] = field(default_factory=dict)
     # By standing query, "alert@version": the columns of its rows that are times, if there are any. The alerts
     # service can't tell them from the plan, which has the query as SQL.
     times: dict[str, Sequence[str]] = field(default_factory=dict)
@@ -263,13 +281,34 @@ class Frontier:
 
     @staticmethod
     def from_bytes(value: bytes) -> Frontier:
-        """The record of a value written by `to_bytes`, of this release or a newer one."""
-        raw = _known(Frontier, orjson.loads(value))
-        raw["topics"] = {
-            name: StreamState(**_known(StreamState, state) | {"shards": tuple(state.get("shards", ()))})
-            for name, state in raw["topics"].items()
-        }
-        for name, state in raw["topics"].items():
-            if type(state.frontier) not in (int, NoneType):
-                raise ValueError(f"the frontier of {name} is no event time: {state.frontier!r}")
-        return Frontier(**raw)
+        """The record of a value written by `to_bytes`, of this release or a newer one. Raises ValueError."""
+        return decoded(_FRONTIER, value)
+
+
+def read_frontier(key: bytes | None, value: bytes) -> Frontier:
+    """The frontier of one partition, from its record. Raises ValueError, also for the key of another."""
+    found = Frontier.from_bytes(value)
+    if key != str(found.partition).encode():
+        raise ValueError(f"it is the frontier of partition {found.partition}, and has another key")
+    return found
+
+
+def read_ack(key: bytes | None, value: bytes) -> Ack:
+    """The acknowledgement of a shard, from its record. Raises ValueError, also for the key of another."""
+    found = Ack.from_bytes(value)
+    if key != found.shard.encode():
+        raise ValueError(f"it is of the shard {found.shard!r:.300}, and has another key")
+    return found
+
+
+class _ObservationRecord(msgspec.Struct):
+    """A record of `Observation`, whose sketch is decoded by those who use it."""
+
+    shard: Text
+    stream: Text
+    sketch: msgspec.Raw
+
+
+_ACK = msgspec.json.Decoder(Ack)
+_OBSERVATION = msgspec.json.Decoder(_ObservationRecord)
+_FRONTIER = msgspec.json.Decoder(Frontier)

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from tamis.errors import InputError
+from tamis.messaging.records import Integer, decoded
 from tamis.query.units import parse_timestamp
 
 SILENCE, ACKNOWLEDGEMENT, HELD = "silence", "acknowledgement", "held"
+
+# A value of a key.
+Value = str | Integer | float | bool | None
 
 
 class Silence(Struct, frozen=True, kw_only=True, tag_field="kind", tag=SILENCE):
@@ -27,15 +31,15 @@ class Silence(Struct, frozen=True, kw_only=True, tag_field="kind", tag=SILENCE):
     """
 
     id: str
-    start: int = msgspec.field(name="from")
-    until: int
+    start: Integer = msgspec.field(name="from")
+    until: Integer
     alerts: tuple[str, ...] | None = None
     severities: tuple[str, ...] | None = None
     labels: dict[str, tuple[str, ...]] = {}
-    keys: tuple[tuple[Any, ...], ...] | None = None
+    keys: tuple[tuple[Value, ...], ...] | None = None
     by: str = ""
     comment: str = ""
-    made: int = 0
+    made: Integer = 0
 
     @property
     def record_key(self) -> bytes:
@@ -91,12 +95,12 @@ class Acknowledgement(Struct, frozen=True, kw_only=True, tag_field="kind", tag=A
 
     episode: str
     alert: str | None = None
-    key: tuple[Any, ...] | None = None
-    key_times: tuple[int, ...] = ()
+    key: tuple[Value, ...] | None = None
+    key_times: tuple[Integer, ...] = ()
     by: str = ""
     comment: str = ""
-    made: int
-    until: int
+    made: Integer
+    until: Integer
 
     @property
     def record_key(self) -> bytes:
@@ -114,10 +118,10 @@ class Held(Struct, frozen=True, kw_only=True, tag_field="kind", tag=HELD):
     """
 
     sink: str
-    partition: int
-    offset: int
+    partition: Integer
+    offset: Integer
     event: dict[str, Any]
-    closed: int | None = None
+    closed: Integer | None = None
     columns: tuple[str, ...] = ()
     key_times: tuple[str, ...] = ()
     row_times: tuple[str, ...] = ()
@@ -144,10 +148,37 @@ def encode(record: Record) -> bytes:
     return _encode(record)
 
 
-def decode(value: bytes) -> Record:
-    """The record of a value; members that this version doesn't know are ignored. Raises ValueError."""
-    try:
-        record: Record = _decoder.decode(value)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise ValueError(str(error)) from None
+def decode(key: bytes | None, value: bytes) -> Record:
+    """The record of a key and a value; members that this version doesn't know are ignored. Raises ValueError
+    for a value that no service has written, and for one that has another key.
+    """
+    record: Record = decoded(_decoder, value)
+    if isinstance(record, Held):
+        check_event(record.event)
+    if record.record_key != key:
+        raise ValueError(f"it is the record of the key {record.record_key.decode()!r:.300}")
     return record
+
+
+class _Event(Struct):
+    """The members of an event of an episode that services read."""
+
+    # It is in headers of HTTP and of e-mails.
+    episode: Annotated[str, msgspec.Meta(pattern=r"^[!-~]{1,200}\Z")]
+    alert: str
+    event: Literal["opened", "open", "closed"]
+    key: tuple[Value, ...]
+    start: Integer
+    end: Integer
+    alarms: Integer
+    row: dict[str, Any]
+    severity: str | None
+    labels: dict[str, str]
+
+
+def check_event(event: object) -> None:
+    """Raises ValueError unless this is an event of an episode."""
+    try:
+        msgspec.convert(event, _Event)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"no event of an episode: {error}") from None

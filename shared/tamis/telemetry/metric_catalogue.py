@@ -42,7 +42,8 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric(
         "tamis_dead_letters_total",
         "counter",
-        "Records that a service can't use and copies whole to a dead-letter topic, by reason",
+        "Records that a service can't use, by reason: it copies readings whole to a dead-letter topic, and"
+        " skips and logs others",
         ("service", "reason"),
         "all",
     ),

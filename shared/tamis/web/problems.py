@@ -21,7 +21,8 @@ def problem(status: HTTPStatus, kind: str, title: str, detail: str, **more: Any)
         "type": f"urn:tamis:problem:{kind}",
         "title": title,
         "status": status.value,
-        "detail": detail,
+        # Words of the request may be in it, and JSON lets them have halves of surrogate pairs.
+        "detail": detail.encode(errors="replace").decode(),
         **{name: value for name, value in more.items() if value is not None},
     }
     headers = {"Retry-After": "1"} if status == HTTPStatus.SERVICE_UNAVAILABLE else None

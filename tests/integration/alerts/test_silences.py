@@ -56,7 +56,7 @@ class Silenced(Bench):
                 found.pop(record.key, None)
                 if record.value is not None:
                     found[record.key] = record.value
-        records = [decode(value) for value in found.values()]
+        records = [decode(key, value) for key, value in found.items()]
         return {one.episode: one for one in records if isinstance(one, Held)}
 
     def start(self, **more: Any) -> Sinks:

@@ -98,12 +98,9 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
 
     # The alerts service holds an opening, and writes so into the same topic.
     opened: dict[str, Any] = {
-        "episode": EPISODE,
-        "alert": "hot",
-        "key": ["k1", 5],
-        "severity": None,
-        "labels": {},
-    }
+        "episode": EPISODE, "alert": "hot", "event": "opened", "key": ["k1", 5], "start": 1, "end": 2,
+        "alarms": 1, "row": {}, "severity": None, "labels": {},
+    }  # fmt: skip
     held = Held(sink="pager", partition=0, offset=1, event=opened)
     other = Held(sink="chat", partition=0, offset=1, event=opened)
     assert "nothing" in tamis("get", "silences")[1]
@@ -143,7 +140,49 @@ def test_silences_and_acknowledgements(fresh: str, start: Any, sql: Any, hand: A
     assert [one["id"] for one in registry.get("silences")] == [second["id"]]
     assert registry.get("acknowledgements") == []
     records = {r.key: r.value for r in hand(fresh).records(SILENCES) if r.key != b"silence/garbage"}
-    found = [decode(value) for value in records.values() if value is not None]
+    found = [decode(key, value) for key, value in records.items() if value is not None]
     assert {type(one) for one in found} == {Silence, Held} and len(found) == 2
     assert orjson.loads(encode(found[0]))["kind"] in ("silence", "held")
     assert [one["version"] for one in plans] == [p["version"] for p in registry.get("plans")][-len(plans) :]
+
+
+# As JSON, since Python's client would refuse some of them.
+SPOILED = (
+    '{"keys": [[NaN]], "seconds": 9}',
+    '{"keys": [[-Infinity]], "seconds": 9}',
+    '{"keys": [[1e999]], "seconds": 9}',
+    '{"keys": [[%s]], "seconds": 9}' % ("9" * 40),
+    '{"keys": [[18446744073709551615]], "seconds": 9}',
+    '{"keys": [["\\ud800"]], "seconds": 9}',
+    '{"keys": [[[1]]], "seconds": 9}',
+    '{"alerts": ["hot"], "seconds": 9, "comment": "\\ud800"}',
+    '{"alerts": ["hot"], "seconds": 9, "by": "\\udfff"}',
+    '{"labels": {"\\ud800": ["x"]}, "seconds": 9}',
+    '{"alerts": ["hot"], "seconds": 9, "\\ud800": 1}',
+    '{"alerts": ["\\ud800"], "seconds": 9}',
+    '{"alerts": ["hot"], "seconds": NaN}',
+    '{"alerts": ["hot"], "seconds": 1e999}',
+    '{"alerts": ["hot"], "until": %s}' % ("9" * 40),
+    '{"alerts": ["hot"], "from": -%s, "until": 5}' % ("9" * 40),
+    '{"seconds": 9, "keys": [' + ", ".join(['["' + "k" * 990 + '"]'] * 900) + "]}",
+    "[" * 100_000,
+    '{"labels": ' * 50_000,
+    "{" + ", ".join(f'"name{i}": 1' for i in range(50_000)) + "}",
+)
+
+
+def test_a_value_that_spoils_the_topic_is_refused(fresh: str, start: Any, sql: Any) -> None:
+    registry = start(fresh).ready()
+    registry.sql(sql())
+    json = {"content-type": "application/json"}
+    for text in SPOILED:
+        for path in ("/v1/silences", f"/v1/episodes/{EPISODE}/acknowledgement"):
+            answer = registry.call("POST", path, text, **json)
+            assert answer.status_code == 400 and len(answer.content) < 20_000, (text[:80], answer.text[:300])
+    key = '[9223372036854775807, 0.5, null, true, "\\ud83d\\ude00"]'
+    good = '{"alerts": ["hot"], "seconds": 60, "keys": [' + key + "]}"
+    assert registry.call("POST", "/v1/silences", good, **json).status_code == 201
+    (made,) = registry.get("silences")
+    assert made["keys"] == [[2**63 - 1, 0.5, None, True, "😀"]]
+    registry.stop()
+    assert [one["keys"] for one in start(fresh).ready().get("silences")] == [made["keys"]]

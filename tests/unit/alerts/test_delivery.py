@@ -255,10 +255,11 @@ def test_an_event_of_a_later_version_is_read_and_one_that_lacks_a_member_is_not(
     later = {**EPISODE, "since": 7}
     assert read_episode(orjson.dumps(later)) == later
     lacking = {name: value for name, value in EPISODE.items() if name != "labels"}
-    with pytest.raises(ValueError, match="no labels"):
+    with pytest.raises(ValueError, match="labels"):
         read_episode(orjson.dumps(lacking))
-    with pytest.raises(TypeError):
-        read_episode(b"[]")
+    for wrong in (b"[]", b"x", b"[" * 10_000, orjson.dumps({**EPISODE, "start": "now"})):
+        with pytest.raises(ValueError, match=r"\w"):
+            read_episode(wrong)
 
 
 def test_a_chat_gets_the_facts_as_text_without_markup(receiver: Receiver) -> None:
@@ -270,6 +271,30 @@ def test_a_chat_gets_the_facts_as_text_without_markup(receiver: Receiver) -> Non
         "text": "[page] hot opened: k\nfrom: 1970-01-01T00:00:00+00:00\nto: 1970-01-01T00:00:05+00:00\n"
         "alarms: 3\ntemp: 41.5\nname: &lt;!channel&gt; &amp; co\nteam: ops"
     }
+
+
+FORGED = "k\nalarms: 0\r\n\u2028<!channel>\x85\x1b]0;x\x07\u202e& *x*"
+
+
+def test_a_value_can_t_forge_a_line_or_markup(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROUTING_KEY", "hush-key")
+    facts: dict[str, Any] = {"key": [FORGED], "row": {FORGED: FORGED}, "labels": {"team": FORGED}}
+    for chat in (
+        webhook(receiver, kind="slack"),
+        webhook(receiver, kind="slack", text="x {{ key[0] }} {{ labels.team }}"),
+    ):
+        assert deliver(chat, **facts)[0] == ""
+    plain, templated = (orjson.loads(body)["text"] for _, _, body in receiver.taken)
+    names = [line.partition(":")[0] for line in plain.splitlines()[1:4]]
+    assert names == ["from", "to", "alarms"]
+    assert len(plain.splitlines()) == 6 and len(templated.splitlines()) == 1
+    for text in (plain, templated):
+        assert all(sign.isprintable() or sign == "\n" for sign in text)
+        assert "<" not in text and ">" not in text and "&lt;!channel&gt;" in text
+    deliver(pagerduty(receiver), **facts)
+    payload = orjson.loads(receiver.taken[-1][2])["payload"]
+    assert payload["summary"].isprintable() and payload["source"].isprintable()
+    assert payload["custom_details"]["row"] == {FORGED: FORGED}  # programs get what the reading had
 
 
 BUCKET, SEEN = 1_700_000_000_000_000, 1_700_000_007_500_000

@@ -161,10 +161,13 @@ def test_no_value_of_a_reading_adds_a_header_or_ends_the_headers() -> None:
     (config,) = AlertsConfig.model_validate({"sinks": [sink]}).sinks
     assert isinstance(config, Email)
     known = set(message(config, Notification(EPISODE)).keys())
+    usual = message(config, Notification({**EPISODE, "row": {"name": "x"}}))
+    lines = len(usual.get_content().splitlines())
     seeded = random.Random(4)
     values = ["".join(seeded.choices(PARTS, k=seeded.randint(1, 9))) for _ in range(300)]
     for value in ["=?utf-8?q?x=0ABcc:_evil@example.com?=", "=?utf-8?q?x=0D=0A=0D=0Abody?=", *values]:
-        made = message(config, Notification({**EPISODE, "key": [value]}))
+        made = message(config, Notification({**EPISODE, "key": [value], "row": {"name": value}}))
+        assert len(made.get_content().splitlines()) == lines, value
         read = message_from_bytes(made.as_bytes(), policy=compat32)
         assert set(read.keys()) == known, value
         assert len(read.keys()) == len(known)

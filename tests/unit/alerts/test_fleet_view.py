@@ -11,6 +11,7 @@ import pytest
 from tamis.expressions.nodes import Column, Literal, Type
 from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.records import END_OF_TIME, Frontier, StreamState
+from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import FRONTIERS, PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Definition, Input, Plan, StandingQuery, StreamColumn, StreamPlan
@@ -46,21 +47,26 @@ def plan(version: int, *alerts: str) -> bytes:
     return encode_plan(Plan(version, 1, (), definitions))
 
 
+def take(view: FleetView, topic: str, value: bytes) -> None:
+    key = b"plan" if topic == PLANS else str(Frontier.from_bytes(value).partition).encode()
+    view._take(Record(topic, 0, 0, key, value))
+
+
 def test_an_alert_that_is_gone_has_no_alarm_to_wait_for(view: FleetView) -> None:
-    view._take(PLANS, plan(1, "hot", "cold"))
-    view._take(FRONTIERS, Frontier(0, 1, {TOPIC: StreamState(7, 0, 0, False)}, {}, {}, 0, 0, 1).to_bytes())
+    take(view, PLANS, plan(1, "hot", "cold"))
+    take(view, FRONTIERS, Frontier(0, 1, {TOPIC: StreamState(7, 0, 0, False)}, {}, {}, 0, 0, 1).to_bytes())
     assert view._frontiers() == {"hot": 7, "cold": 7}
-    view._take(PLANS, plan(2, "hot"))
+    take(view, PLANS, plan(2, "hot"))
     assert view._frontiers() == {"hot": 7, "cold": END_OF_TIME}
-    view._take(PLANS, plan(3, "hot", "cold"))
+    take(view, PLANS, plan(3, "hot", "cold"))
     assert view._frontiers() == {"hot": 7, "cold": 7}
 
 
 def test_an_alert_that_is_gone_keeps_its_rule_for_its_last_episodes(view: FleetView) -> None:
-    view._take(PLANS, plan(1, "hot", "cold"))
+    take(view, PLANS, plan(1, "hot", "cold"))
     cold = view.rules["cold"]
     assert view.former_rules == {}
-    view._take(PLANS, plan(2, "hot"))
+    take(view, PLANS, plan(2, "hot"))
     assert view.rules.keys() == {"hot"} and view.former_rules == {"cold": cold}
     assert cold.names.key == ("k",)
 
@@ -72,7 +78,7 @@ def test_the_plan_says_which_columns_of_a_definition_are_times(view: FleetView) 
     source = Input("x", "a", TOPIC, "ts", ("k", "day"), None, 0)
     select = (("seen", Column("x", "ts", Type.TIMESTAMP)), ("one", Literal(1, Type.INT)))
     alert = Definition("hot", 1, (source,), (), (), Literal(True, Type.BOOLEAN), select)
-    view._take(PLANS, encode_plan(Plan(1, 1, (stream,), (alert,))))
+    take(view, PLANS, encode_plan(Plan(1, 1, (stream,), (alert,))))
     assert view.rules["hot"].names == ColumnNames(("k", "day"), ("day",), ("seen",))
 
 
@@ -86,15 +92,15 @@ def test_the_joiner_says_which_columns_of_a_standing_query_are_times(view: Fleet
     def told(times: dict[str, Sequence[str]]) -> bytes:
         return Frontier(0, 2, state, {}, {}, 0, 0, 1, times=times).to_bytes()
 
-    view._take(PLANS, plan_of_it)
+    take(view, PLANS, plan_of_it)
     assert view.rules["counted"].names == ColumnNames(("site", "begin"))
-    view._take(FRONTIERS, told({"counted@1": ("other",)}))
+    take(view, FRONTIERS, told({"counted@1": ("other",)}))
     assert view.rules["counted"].names == ColumnNames(("site", "begin"))
-    view._take(FRONTIERS, told({"counted@2": ("begin", "end")}))
+    take(view, FRONTIERS, told({"counted@2": ("begin", "end")}))
     expected = ColumnNames(("site", "begin"), ("begin",), ("begin", "end"))
     assert view.rules["counted"].names == expected
     later = encode_plan(Plan(3, 1, standing=(query,)))
-    view._take(PLANS, later)
+    take(view, PLANS, later)
     assert view.rules["counted"].names == expected
 
 
@@ -103,12 +109,12 @@ def test_what_has_no_time_follows_the_joiners_clock(view: FleetView) -> None:
     sources = [Input("", name, f"tamis.stream.{name}.1", time, (), None, 0) for name, time in TIMES]
     for version, inputs in enumerate((sources[:1], sources), 1):
         query = StandingQuery("counted", version, "", tuple(inputs), ("site", "n"), None)
-        view._take(PLANS, encode_plan(Plan(version, 2, standing=(query,))))
+        take(view, PLANS, encode_plan(Plan(version, 2, standing=(query,))))
         assert view.rules["counted"].names.key == ("site", "n")
         for partition, time in enumerate((70, 80)):
             topics = {"tamis.stream.timed.1": StreamState(60 + partition, 0, 0, False)}
             record = Frontier(partition, version, topics, {}, {}, 0, 0, time)
-            view._take(FRONTIERS, record.to_bytes())
+            take(view, FRONTIERS, record.to_bytes())
         assert view._frontiers()["counted"] == (70 if version == 1 else 60)
 
 

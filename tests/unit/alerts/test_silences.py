@@ -22,7 +22,7 @@ KEYS: list[list[Any]] = [["a", 1], ["b", 2]]
 
 def event(kind: str = "opened", episode: str = "e", **more: Any) -> dict[str, Any]:
     facts = {"alert": "hot", "key": ["a", 1], "severity": "page", "labels": {"team": "ops"}, **more}
-    return {"event": kind, "episode": episode, **facts}
+    return {"event": kind, "episode": episode, "start": 1, "end": 2, "alarms": 3, "row": {}, **facts}
 
 
 def silence(start: int = 0, until: int = 10, **conditions: Any) -> Silence:
@@ -60,11 +60,13 @@ def test_records_are_read_as_they_were_written_and_later_members_are_ignored() -
         silence(keys=(("a", 1, None, True, 0.5),), labels={"team": ("ops",)}),
         Held(sink="pager", partition=1, offset=7, event=event(), closed=9, columns=("a",), row_times=("ts",)),
     ]
-    assert [decode(encode(one)) for one in records] == records
-    assert decode(encode(records[0]).replace(b"{", b'{"colour":"red",', 1)) == records[0]
+    assert [decode(one.record_key, encode(one)) for one in records] == records
+    assert (
+        decode(records[0].record_key, encode(records[0]).replace(b"{", b'{"colour":"red",', 1)) == records[0]
+    )
     for wrong in (b"", b"[]", b'{"kind":"later"}', b'{"kind":"held"}'):
         with pytest.raises(ValueError, match=r"\w"):
-            decode(wrong)
+            decode(b"silence/s", wrong)
 
 
 @dataclass
@@ -82,8 +84,8 @@ class Sink:
 
     def restart(self) -> None:
         self.openings = HeldOpenings()
-        for value in list(self.kafka.values()):
-            held = decode(value)
+        for key, value in list(self.kafka.items()):
+            held = decode(key, value)
             assert isinstance(held, Held)
             if held.closed is not None and held.closed < self.committed:
                 del self.kafka[held.record_key]

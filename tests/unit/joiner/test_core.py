@@ -440,6 +440,16 @@ def test_what_is_no_record_is_a_dead_letter_whole() -> None:
         b'{"k": "x", "ts": 1, "v": 1.0}': Reason.FOREIGN,
         b'{"_": {"plan": "1"}}': Reason.FOREIGN,
         b'{"_": {"plan": 1, "kind": "other", "shard": "s"}}': Reason.FOREIGN,
+        **{
+            b'{"_": {"plan": 1, "kind": "progress", "shard": "s", "%s": 18446744073709551615}}'
+            % name: Reason.FOREIGN
+            for name in (b"event_time", b"activation", b"place")
+        },
+        b'{"_": {"plan": 18446744073709551615, "kind": "final", "shard": "s"}}': Reason.FOREIGN,
+        b'{"_": {"plan": 18446744073709551615, "shard": "s"}}': Reason.FOREIGN,
+        b'{"_": {"plan": 1, "kind": "progress", "shard": "s", "event_time": NaN}}': Reason.UNDECODABLE,
+        b'{"_": {"plan": 1, "kind": "progress", "shard": {"s": 1}}}': Reason.FOREIGN,
+        b"[" * 100_000: Reason.UNDECODABLE,
         tuple_of("a", 1, v="warm"): Reason.WRONG_TYPE,
         tuple_of("a", 1, ts=None): Reason.MISSING_FIELD,
         tuple_of("a", 1, ts=2**60): Reason.OUT_OF_DOMAIN,

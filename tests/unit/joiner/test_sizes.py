@@ -6,6 +6,7 @@ import numpy as np
 import orjson
 
 from tamis.messaging.records import Frontier, progress_record
+from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.planning.build import first_plan
@@ -46,7 +47,7 @@ class Joiner:
             out = group.process(*split_plans(records), self.state, now=self.batches, token=f"{self.batches}")
             assert not out.dead_letters
             if out.frontier is not None:
-                self.observer.take_frontier(out.frontier)
+                self.observer.take_frontier(Record("tamis.frontiers", 0, 0, b"0", out.frontier))
                 self.observer.update(0.0)
                 found = Frontier.from_bytes(out.frontier)
         return found

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tamis.messaging.records import Frontier
+from tamis.messaging.topic_reader import Record
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.telemetry import Metrics
 from tamis_joiner.monitoring.state_metrics import StateMetrics
 
 
-def record(time: int, alarms: int, late: int = 0) -> bytes:
+def read(value: bytes, key: bytes = b"0") -> Record:
+    return Record("tamis.frontiers", 0, 0, key, value)
+
+
+def record(time: int, alarms: int, late: int = 0) -> Record:
     dead, missed = {"foreign": alarms}, {"rows": late}
-    return Frontier(0, 1, {}, {}, {"hot": alarms}, late, 0, time, dead, missed=missed).to_bytes()
+    return read(Frontier(0, 1, {}, {}, {"hot": alarms}, late, 0, time, dead, missed=missed).to_bytes())
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -155,7 +162,11 @@ def test_without_a_rate_there_is_no_bound() -> None:
 def test_what_is_no_frontier_record_changes_nothing() -> None:
     metrics = Metrics("joiner")
     observer = StateMetrics(metrics)
-    for poison in (b"", b"[]", b"7", b"{}", b'{"topics": {"a": 1}}', b'{"topics": []}'):
-        observer.take_frontier(poison)
+    poisons = (b"", b"[]", b"7", b"{}", b'{"topics": {"a": 1}}', b'{"topics": []}', b"[" * 10_000)
+    for poison in poisons:
+        observer.take_frontier(read(poison))
+    observer.take_frontier(replace(record(1, 7), key=b"1"))
+    refused = value(metrics, "tamis_dead_letters_total", service="joiner", reason="undecodable")
+    assert refused == len(poisons) + 1
     observer.take_frontier(record(1, 2))
     assert value(metrics, "tamis_alarms_total", query="hot") == 2

@@ -32,12 +32,12 @@ def test_an_acknowledgement_of_an_older_edge_names_no_failing_sources() -> None:
 def test_a_frontier_is_an_event_time_or_none(frontier: object) -> None:
     wrong = asdict(FRONTIER)
     wrong["topics"]["tamis.stream.air.1"]["frontier"] = frontier
-    with pytest.raises(ValueError, match=r"the frontier of tamis\.stream\.air\.1 is no event time"):
+    with pytest.raises(ValueError, match=r"int \| null.*\.frontier"):
         Frontier.from_bytes(orjson.dumps(wrong))
 
 
 @pytest.mark.parametrize("value", [b"[]", b"3", b"{}", b'{"shard": "air:edge/http"}'])
 def test_what_is_no_such_record_is_refused(value: bytes) -> None:
     for kind in (Ack, Frontier):
-        with pytest.raises((TypeError, KeyError)):
+        with pytest.raises(ValueError, match=r"object|required"):
             kind.from_bytes(value)

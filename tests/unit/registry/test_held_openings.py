@@ -9,14 +9,14 @@ import pytest
 
 from tamis.messaging.silences import Held, Silence, decode, encode
 from tamis_registry.core.held_openings import HeldBack, HeldOpenings, held_back, held_opening
-from tamis_registry.kafka.reports import read_held
 
 NOW = 100
 
 
 def held(episode: str, sink: str = "pager", closed: int | None = None, **more: Any) -> Held:
     facts = {"alert": "hot", "key": ["k1"], "severity": "page", "labels": {"team": "ops"}, "row": {"t": 3.5}}
-    event = {"event": "opened", "episode": episode, **facts, **more}
+    counts = {"start": 1, "end": 2, "alarms": 3}
+    event = {"event": "opened", "episode": episode, **counts, **facts, **more}
     return Held(sink=sink, partition=0, offset=1, event=event, closed=closed)
 
 
@@ -27,7 +27,7 @@ def silence(identity: str, start: int = 0, until: int = 500, **conditions: Any) 
 def taken(*records: Held) -> HeldOpenings:
     found = HeldOpenings()
     for one in records:
-        found.take(one.record_key, read_held(encode(one)))
+        found.take(one.record_key, held_opening(one))
     return found
 
 
@@ -77,9 +77,16 @@ def test_counts_are_those_of_all_pairs_of_silences_and_openings() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [b"{}", encode(silence("s")), encode(Held(sink="s", partition=0, offset=0, event={"episode": 3}))],
+    [
+        b"{}",
+        encode(Held(sink="s", partition=0, offset=0, event={"episode": 3})),
+        encode(held("a", labels={"team": 5})),
+        encode(held("a", key="k1")),
+        encode(held("b")),  # it has another key
+    ],
 )
 def test_what_is_no_held_opening_is_refused(value: bytes) -> None:
+    key = held("a").record_key
     with pytest.raises(ValueError, match=r"\w"):
-        read_held(value)
-    assert isinstance(decode(encode(held("a"))), Held)
+        decode(key, value)
+    assert decode(key, encode(held("a"))) == held("a")

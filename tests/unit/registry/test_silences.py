@@ -195,3 +195,25 @@ def test_the_beginning_of_an_identity_stands_for_the_only_open_episode(
     else:
         with pytest.raises((InputError, MissingError), match=found):
             chosen(beginning, read, complete=complete)
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        ({"keys": [[10**30]]}, "int"),
+        ({"keys": [[float("nan")]]}, "changes"),
+        ({"keys": [[float("inf")]]}, "changes"),
+        ({"keys": [[{"a": 1}]]}, "can't be written"),
+        ({"keys": [["\ud800"]]}, "can't be written"),
+        ({"alerts": ["hot"], "comment": "\ud800"}, "can't be written"),
+        ({"keys": [["k" * 1000] * 70]}, "bytes"),
+    ],
+)
+def test_what_can_t_be_read_again_is_not_written(registry: Registry, more: dict[str, Any], word: str) -> None:
+    made = wanted(seconds=9, **more).silence("i", registry.state.catalog, NOW)
+    with pytest.raises(InputError, match=word):
+        registry.keep(made)
+    assert registry.silences.silences == []
+    for value in (2**63 - 1, -(2**63), 1e300, "ä😀", None, True):
+        right = wanted(seconds=9, keys=[[value]]).silence("j", registry.state.catalog, NOW)
+        assert keep(registry, right) == right

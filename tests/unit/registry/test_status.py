@@ -13,11 +13,12 @@ from tamis.messaging.records import Ack
 from tamis.plan.model import Definition, Input, TimeBound
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.plan.retirement import span
+from tamis_registry.core.shards import fleet_reports
+from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.state.records import recover
 from tamis_registry.core.status import alert_status
 from tamis_registry.http.documents.edges import edge_documents
 from tamis_registry.http.documents.streams import stream_documents
-from tamis_registry.kafka.reports import read_ack
 
 SECOND = 1_000_000
 Q = (
@@ -344,7 +345,7 @@ def test_an_edge_without_shards_is_known_by_its_own_sign_of_life(running: Any) -
         )
 
     told = Ack.of_edge("roof", running.now, {"mqtt": "refused"})
-    assert read_ack(told.to_bytes()) == told
+    assert Ack.from_bytes(told.to_bytes()) == told
     running.registry.hear(told, None)
     assert (
         shown() is None
@@ -373,8 +374,8 @@ def test_an_edge_without_shards_is_known_by_its_own_sign_of_life(running: Any) -
 @pytest.mark.parametrize("failing", [{"mqtt": 3}, ["mqtt"], "mqtt"])
 def test_failing_sources_that_are_no_texts_are_refused(failing: object) -> None:
     ack = {"shard": "s", "stream": "air", "edge": "e", "plan": 0, "activation": 0, "state": "waiting"}
-    with pytest.raises(TypeError, match="failing"):
-        read_ack(orjson.dumps({**ack, "time": 0, "failing": failing}))
+    with pytest.raises(ValueError, match="failing"):
+        Ack.from_bytes(orjson.dumps({**ack, "time": 0, "failing": failing}))
 
 
 @pytest.mark.parametrize(
@@ -408,3 +409,27 @@ def test_records_of_another_version_are_named(fleet: Any, key: bytes, value: byt
     fleet.statements[key] = value
     with pytest.raises(InputError, match=f"key {key.decode()}"):
         recover(fleet.statements)
+
+
+def test_an_edge_and_a_stream_have_so_many_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_reports, "MOST_SHARDS_OF_EDGE", 2)
+    monkeypatch.setattr(fleet_reports, "MOST_SHARDS_OF_STREAM", 3)
+    seen = FleetReports()
+
+    def hear(shard: str, stream: str, edge: str) -> None:
+        seen.hear(Ack(shard, stream, edge, 0, 0, "waiting", 1))
+
+    hear("1", "air", "e")
+    hear("2", "air", "e")
+    with pytest.raises(ValueError, match="edge 'e' has 2 shards"):
+        hear("3", "water", "e")
+    hear("3", "air", "f")
+    with pytest.raises(ValueError, match="stream 'air' has 3 shards"):
+        hear("4", "air", "f")
+    with pytest.raises(ValueError, match="one of stream 'air'"):
+        hear("1", "water", "e")
+    hear("2", "air", "f")  # it has moved, which leaves room
+    hear("5", "water", "e")
+    assert set(seen.acks) == {"1", "2", "3", "5"}
+    for again in range(3):  # known ones are always heard
+        seen.hear(Ack("1", "air", "e", again, 0, "active", 2))

@@ -128,12 +128,16 @@ def test_what_chance_explains_is_no_news(registry: Registry) -> None:
 
 def test_what_is_no_sketch_is_refused() -> None:
     good = told("air:e1/s", (0, 1), 1)
-    assert read_observation(good.to_bytes()) == good
+    assert read_observation(good.shard.encode(), good.to_bytes()) == good
     texts = Sketch(1, (0.5,), {"k": ("secret",)}).to_bytes()
     for bad in (
         Observation("s", "air", texts),
         Observation("s", "air", b"{}"),
         Observation("s", "air", b"1"),
+        Observation("s", "air", b'{"count": 1e300, "numbers": [], "values": {}}'),
+        Observation("s", "air", b'{"count": 1, "numbers": 7, "values": {}}'),
     ):
-        with pytest.raises((ValueError, TypeError, KeyError)):
-            read_observation(bad.to_bytes())
+        with pytest.raises(ValueError, match=r"\w"):
+            read_observation(b"s", bad.to_bytes())
+    with pytest.raises(ValueError, match="another key"):
+        read_observation(b"s", good.to_bytes())

@@ -46,7 +46,8 @@ def idle_worker() -> Worker:
 def told(shard: int) -> Record:
     r = np.random.default_rng(shard)
     sketch = observe({"x": r.random(5_000) * 100}, r)
-    return Record(SKETCHES, 0, shard, b"", Observation(f"air:e{shard}/s", "air", sketch).to_bytes())
+    found = Observation(f"air:e{shard}/s", "air", sketch)
+    return Record(SKETCHES, 0, shard, found.shard.encode(), found.to_bytes())
 
 
 def test_explain_and_the_loop_s_observations_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:

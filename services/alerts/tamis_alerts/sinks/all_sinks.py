@@ -31,7 +31,7 @@ class Sinks:
         self._queues = [SinkQueue(LOG, LogDelivery, kafka, metrics)]
         for sink in sinks:
             make = partial(SinkDelivery, sink, kafka, shared)
-            silencing = Silencing(sink.name, silences if sink.silences == "obey" else None, kafka)
+            silencing = Silencing(sink.name, silences if sink.silences == "obey" else None, kafka, metrics)
             self._queues.append(SinkQueue(sink.name, make, kafka, metrics, silencing))
 
     def register(self) -> None:

@@ -31,7 +31,7 @@ def closed_episodes(
     for message in read_to_end(consumer, connection, places, batch=500):
         try:
             event = read_episode(message.value() or b"")
-        except (ValueError, TypeError):
+        except ValueError:
             continue  # the queue of the sink has told of it
         if event["event"] == "closed" and event["episode"] in events:
             found.add(event["episode"])

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from tamis.messaging.json_bytes import json_bytes
+from tamis.messaging.silences import check_event
 from tamis.telemetry import get_logger
-from tamis_alerts.core.episodes import MEMBERS
-from tamis_alerts.core.event_facts import iso_time, shown
+from tamis_alerts.core.event_facts import iso_time, shown, visible
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.core.routes import Route, is_routed
 from tamis_alerts.sink_settings import Alertmanager, Sink
@@ -28,13 +28,10 @@ def read_episode(value: bytes) -> dict[str, Any]:
     """The event of an episode in a record's value. Members that this version doesn't know are kept: a later
     version may have written them.
 
-    Raises ValueError or TypeError if it can't be read.
+    Raises ValueError if it can't be read.
     """
-    raw = orjson.loads(value)
-    if not isinstance(raw, dict):
-        raise TypeError("not a JSON object")
-    if missing := [name for name in MEMBERS if name not in raw]:
-        raise ValueError(f"the event has no {', '.join(missing)}")
+    raw: dict[str, Any] = orjson.loads(value)
+    check_event(raw)
     return raw
 
 
@@ -77,7 +74,7 @@ def text(notification: Notification) -> str:
         alarms,
     ]
     facts = (*notification.readable_row.items(), *episode["labels"].items())
-    lines += [f"{name}: {shown(value)}" for name, value in facts]
+    lines += [f"{visible(name)}: {shown(value)}" for name, value in facts]
     whole = "\n".join(lines)
     short = whole if len(whole) <= MOST_TEXT else f"{whole[:MOST_TEXT]}…"
     return f"{short}\n{notification.link}" if notification.link else short
@@ -103,9 +100,11 @@ def worded(
     default: str,
     *,
     html: bool = False,
-    escape: Callable[[str], str] = str,
+    escape: Callable[[str], str] = visible,
 ) -> str:
-    """The text for people: that of a template, or `default` without one or if it can't be rendered."""
+    """The text for people: that of a template, or `default` without one or if it can't be rendered. `escape`
+    changes the texts of the event in it.
+    """
     if template is not None:
         try:
             rendered = render(template, notification, html=html, escape=escape)

@@ -22,6 +22,7 @@ from tamis.messaging.connection import Connection
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.topics import DEAD_LETTERS
 from tamis.settings import KafkaSettings
+from tamis.telemetry import get_logger
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.kafka_reads import read_to_end
 from tamis_alerts.sink_settings import Sink
@@ -29,6 +30,8 @@ from tamis_alerts.sinks.closed_episodes import closed_episodes
 from tamis_alerts.sinks.delivery import DeliveryError, SharedSettings, SinkDelivery
 from tamis_alerts.sinks.group_offsets import GROUP_PREFIX, REQUEST_SECONDS
 from tamis_alerts.sinks.notification import read_episode
+
+log = get_logger("alerts.sinks")
 
 
 @dataclass(frozen=True)
@@ -118,8 +121,14 @@ class Redelivery:
     def _letters(self, at: TopicPartition) -> Iterator[tuple[Message, dict[str, Any]]]:
         """The dead letters of the sink that wait, with their events."""
         for message in read_to_end(self._consumer, self._connection, [at], batch=100):
-            if self._is_of_sink(message):
-                yield message, read_episode(message.value() or b"")
+            if not self._is_of_sink(message):
+                continue
+            try:
+                episode = read_episode(message.value() or b"")
+            except ValueError as error:
+                log.error("a dead letter can't be read", offset=message.offset(), error=str(error))
+                continue
+            yield message, episode
 
     def _is_of_sink(self, message: Message) -> bool:
         headers = dict(message.headers() or ())

@@ -24,8 +24,9 @@ from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.connection import NOT_AUTHORIZED, NotAuthorizedError
 from tamis.messaging.silences import Held, Silence, encode
 from tamis.messaging.topics import MAX_RECORD_BYTES, SILENCES
+from tamis.messaging.unreadable_records import UnreadableRecords
 from tamis.settings import KafkaSettings
-from tamis.telemetry import get_logger
+from tamis.telemetry import Metrics, get_logger
 from tamis_alerts.core.silences import Decision, HeldOpenings
 from tamis_alerts.silence_view import SilenceView, read_held
 
@@ -52,7 +53,10 @@ class Silencing:
     Openings that were held before the sink was told to obey no silence are sent.
     """
 
-    def __init__(self, sink: str, view: SilenceView | None, kafka: KafkaSettings) -> None:
+    def __init__(
+        self, sink: str, view: SilenceView | None, kafka: KafkaSettings, metrics: Metrics | None = None
+    ) -> None:
+        self._unreadable = UnreadableRecords("alerts", metrics, log)
         self._sink, self._view, self._kafka = sink, view, kafka
         self._openings = HeldOpenings()
         self._seen: tuple[Silence, ...] | None = None
@@ -135,7 +139,7 @@ class Silencing:
         """Take the held openings of these partitions, with the offsets at which their queues start."""
         while not stopping.is_set():
             try:
-                found = list(read_held(self._kafka.client_config(), self._sink))
+                found = list(read_held(self._kafka.client_config(), self._sink, self._unreadable))
                 break
             except NotAuthorizedError as error:
                 # The right is only for silences: without it, all other notifications must go on.

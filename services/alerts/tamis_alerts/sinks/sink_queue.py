@@ -206,7 +206,8 @@ class SinkQueue:
         value = message.value() or b""
         try:
             episode = read_episode(value)
-        except (ValueError, TypeError) as error:
+        except ValueError as error:
+            self._metrics.inc("tamis_dead_letters_total", service="alerts", reason="undecodable")
             log.error("an episode can't be read", sink=self.name, offset=offset, error=repr(error))
             episode = None
         is_new = episode is None or tracker.is_new_event(event_id(episode))

@@ -73,7 +73,7 @@ class KafkaMonitor(BackgroundThread):
             while not closing.is_set():
                 for record in records:
                     if record.value is not None:
-                        self.state.take_frontier(record.value)
+                        self.state.take_frontier(record)
                 if plan is not None:
                     self.state.take_plan(plan.plan)
                     streams = plan.plan.streams

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tamis.messaging.records import Frontier
+from tamis.messaging.records import Frontier, read_frontier
+from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import stream_of
+from tamis.messaging.unreadable_records import UnreadableRecords
 from tamis.plan.model import Plan
 from tamis.telemetry import Metrics, get_logger
 
@@ -35,17 +37,18 @@ class StateMetrics:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self._unreadable = UnreadableRecords("joiner", metrics, log)
         self._frontiers: dict[int, Frontier] = {}
         self._plan: Plan | None = None
 
-    def take_frontier(self, value: bytes) -> None:
+    def take_frontier(self, source: Record) -> None:
         """Take a record of `tamis.frontiers`. A record that can't be read changes nothing. Nor does a record
         older than the last one of its partition: after an error the topic is read again from its beginning.
         """
         try:
-            record = Frontier.from_bytes(value)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            log.warning("a frontier record can't be read", error=repr(error))
+            record = read_frontier(source.key, source.value or b"")
+        except ValueError as error:
+            self._unreadable.report(source, error)
             return
         last = self._frontiers.get(record.partition)
         if last is not None and record.time < last.time:

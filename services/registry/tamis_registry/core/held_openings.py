@@ -33,16 +33,13 @@ class _Facts(msgspec.Struct):
     episode: str
     alert: str
     key: tuple[Any, ...]
-    severity: str | None = None
-    labels: dict[str, str] = {}
+    severity: str | None
+    labels: dict[str, str]
 
 
 def held_opening(held: Held) -> HeldOpening:
-    """The opening of a record. Raises ValueError if its event is no event of an episode."""
-    try:
-        facts = msgspec.convert(held.event, _Facts)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from None
+    """The opening of a record."""
+    facts = msgspec.convert(held.event, _Facts)
     return HeldOpening(held.sink, facts.episode, msgspec.structs.asdict(facts), held.closed is not None)
 
 

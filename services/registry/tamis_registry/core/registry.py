@@ -89,12 +89,16 @@ class Registry:
 
     def hear(self, ack: Ack, now: int | None) -> None:
         """Take the acknowledgement of a shard, or the sign of life of an edge without shards. `now` is None
-        for one from before this process started.
+        for one from before this process started. Raises ValueError for one that can't be true, and for a
+        shard too many.
         """
         if not ack.is_of_edge:
+            known = self.state.shards.get(ack.shard)
+            if known is not None and known.stream != ack.stream:
+                raise ValueError(f"the shard is one of stream {known.stream!r}, not of {ack.stream!r:.100}")
             self.seen.hear(ack)
         elif now is not None:
-            self.seen.edges[ack.edge] = ack
+            self.seen.hear_edge(ack)
         if now is not None:
             self.seen.heard[ack.shard] = now
 
@@ -113,7 +117,7 @@ class Registry:
         self.held.take(key, opening)
 
     def observe(self, told: Observation) -> None:
-        """Take the sample of a shard's readings."""
+        """Take the sample of a shard's readings. Raises ValueError if there are too many."""
         self.seen.observe(told)
 
     def listen_anew(self, now: int) -> None:
@@ -208,7 +212,7 @@ class Registry:
         return ended, self._change(draft, now, (f"lease of {ended.stream} was given back",))
 
     def keep(self, kept: Kept) -> tuple[Kept, Change]:
-        """Keep a silence or an acknowledgement. Raises RefusedError if there are too many."""
+        """Keep a silence or an acknowledgement. Raises InputError and RefusedError as `Silences.added`."""
         return kept, Change(self.state, {}, silences=self.silences.added(kept))
 
     def forget(self, key: bytes) -> tuple[None, Change]:

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+import orjson
+
 from tamis.errors import InputError, RefusedError
-from tamis.messaging.silences import Acknowledgement, Silence
+from tamis.messaging.silences import Acknowledgement, Silence, decode, encode
 from tamis.query.model import Catalog
 from tamis.query.names import normalized_name, suggest
 from tamis_registry.core.errors import MissingError, lists
@@ -16,12 +19,16 @@ SECOND = 1_000_000
 DAY = 86_400 * SECOND
 # The alerts service compares each opening with all silences.
 MOST = 10_000
+# Of one record. A thousand keys of usual length have half of it.
+MOST_BYTES = 64 * 1024
 # A silence that somebody forgets ends at some time.
 LONGEST = 30 * DAY
 # An acknowledgement is kept as long as `tamis.episodes` keeps an event.
 ACKNOWLEDGED = 7 * DAY
 # After its end a silence is shown for a day.
 SHOWN = DAY
+
+_VALUES = "give texts, finite numbers, integers of 64 bits, true, false or null"
 
 Kept = Silence | Acknowledgement
 
@@ -143,6 +150,24 @@ def acknowledgement(episode: AcknowledgedEpisode, by: str, comment: str, now: in
     )
 
 
+def check_writable(kept: Kept) -> None:
+    """Raises InputError for a record that Kafka can't have as it is.
+
+    It stays in Kafka for weeks, and every service reads it, so it is read here before it is written.
+    """
+    try:
+        value = encode(kept)
+        same = decode(kept.record_key, value) == kept
+        orjson.dumps(msgspec.to_builtins(kept))  # as answers have it
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise InputError(f"a value can't be written: {error}", hint=_VALUES) from None
+    if not same:
+        raise InputError("a value changes when it is written", hint=_VALUES)
+    if len(value) > MOST_BYTES:
+        hint = "name fewer alerts, labels or keys; or make several silences"
+        raise InputError(f"it would have {len(value)} bytes, and at most {MOST_BYTES} are kept", hint=hint)
+
+
 class Silences:
     """The silences and acknowledgements in Kafka, by the keys of their records."""
 
@@ -179,7 +204,10 @@ class Silences:
         return found[0] if found else beginning
 
     def added(self, kept: Kept) -> dict[bytes, Kept | None]:
-        """The change that adds a record. Raises RefusedError if there are too many of its kind."""
+        """The change that adds a record. Raises InputError if it can't be written and read again, and
+        RefusedError if there are too many of its kind.
+        """
+        check_writable(kept)
         if kept.record_key not in self._records:
             count = sum(type(one) is type(kept) for one in self._records.values())
             if count >= MOST:

@@ -58,6 +58,8 @@ from tamis_registry.worker import Worker
 
 _log = get_logger("tamis.registry")
 
+MOST_FAULTS = 20  # of one request, in the answer
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -140,7 +142,10 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        found = error.errors()
+        said = [f"{'.'.join(map(str, e['loc'])):.300}: {e['msg']:.300}" for e in found[:MOST_FAULTS]]
+        more = [f"{len(found) - MOST_FAULTS} more"] if len(found) > MOST_FAULTS else []
+        faults = "; ".join((*said, *more))
         return problem(HTTPStatus.BAD_REQUEST, "invalid-input", "The request is wrong", faults)
 
 

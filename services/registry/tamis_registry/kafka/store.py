@@ -31,7 +31,7 @@ from tamis.plan.document import LARGEST, PlanDocument
 from tamis.settings import KafkaSettings
 from tamis_registry.core.plan.change import Final
 from tamis_registry.core.silences import Kept
-from tamis_registry.core.state.records import FLEET, owned_by, owner
+from tamis_registry.core.state.records import FLEET, damage, owned_by, owner
 from tamis_registry.kafka.plan_parts import PlanParts
 from tamis_registry.kafka.topic_admin import TopicAdmin
 from tamis_registry.plans.history import History, claimed, whole_version
@@ -76,7 +76,7 @@ class LostTransactionError(UnavailableError):
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A record of the plan topic that is not a plan, with the reason."""
+    """A record that is not of the kind of its topic, with the reason."""
 
     record: Record
     why: str
@@ -97,7 +97,8 @@ class _Sent:
 class Recovered:
     """The content of the topics at a start.
 
-    `plans`: those of all partitions, committed or not. `unreadable`: other records.
+    `plans`: those of all partitions, committed or not. `unreadable`: other records of that topic. `damaged`:
+    records of `tamis.statements` that no release has written; earlier records of their keys count instead.
     """
 
     statements: dict[bytes, bytes] = field(default_factory=dict)
@@ -108,6 +109,7 @@ class Recovered:
     heartbeats: dict[bytes, bytes] = field(default_factory=dict)
     plans: History = field(default_factory=History)
     unreadable: list[Unreadable] = field(default_factory=list)
+    damaged: dict[bytes, Unreadable] = field(default_factory=dict)
 
 
 class Store:
@@ -175,6 +177,11 @@ class Store:
                     into.plans.claim(claimed(record.value))
                     into.unreadable.append(Unreadable(record, error.what))
 
+    def repair(self, found: Recovered) -> None:
+        """Write the earlier records of damaged ones again, and remove those that have none."""
+        if found.damaged:
+            self.write_statements({key: found.statements.get(key) for key in found.damaged})
+
     def remove(self, unreadable: Iterable[Unreadable]) -> None:
         """Let compaction remove records of the plan topic that are not plans.
 
@@ -235,7 +242,7 @@ class Store:
         records = self._reader.poll(limit=AT_ONCE)
         self.behind = len(records) == AT_ONCE
         for record in records:
-            if record.topic == STATEMENTS and record.key == FLEET and self._is_foreign(record.value):
+            if record.topic == STATEMENTS and record.key == FLEET and self._is_taken(record):
                 raise FencedError
         return [record for record in records if record.topic != STATEMENTS and not _is_own_silence(record)]
 
@@ -257,6 +264,11 @@ class Store:
         if self._is_foreign(found.statements.get(FLEET)):
             raise FencedError
 
+    def _is_taken(self, record: Record) -> bool:
+        """True if a record of the fleet says that another process writes now. A damaged one doesn't."""
+        damaged = record.value is not None and damage(FLEET, record.value) is not None
+        return not damaged and self._is_foreign(record.value)
+
     def _is_foreign(self, fleet: bytes | None) -> bool:
         return fleet is not None and owner(fleet) != self._owner
 
@@ -273,6 +285,12 @@ class Store:
         for record in self._reader.snapshot():
             if record.key is None:
                 continue
+            if record.topic == STATEMENTS:
+                why = None if record.value is None else damage(record.key, record.value)
+                if why is not None:
+                    found.damaged[record.key] = Unreadable(record, why)
+                    continue
+                found.damaged.pop(record.key, None)
             if record.value is None:
                 tables[record.topic].pop(record.key, None)
             else:

@@ -67,7 +67,7 @@ class Silences:
         if record.value is None:
             return
         try:
-            silence = decode(record.value)
+            silence = decode(record.key, record.value)
         except ValueError:
             return  # the services report records that can't be read
         if isinstance(silence, Silence):

@@ -25,6 +25,8 @@ Columns = Mapping[str, npt.NDArray[np.generic]]
 # Rows of a sample: a share of one half is then known to 2.2 % (one standard deviation). Four attributes take
 # some 20 KB.
 SIZE = 512
+# Every JSON reader keeps such a count exactly.
+MOST_ROWS = 2**53
 # The most bytes of a sketch, whatever its values are.
 MOST_BYTES = 4_000_000
 
@@ -58,7 +60,9 @@ class Sketch:
             if len(data) > MOST_BYTES:
                 raise ValueError(f"it has {len(data)} bytes, more than {MOST_BYTES}")
             document = orjson.loads(data)
-            count, numbers = int(document["count"]), tuple(map(float, document["numbers"]))
+            count, numbers = document["count"], tuple(map(float, document["numbers"]))
+            if type(count) is not int or not 0 <= count <= MOST_ROWS:
+                raise ValueError("it has no count of rows")
             values = {str(name): tuple(seen) for name, seen in document["values"].items()}
             if not len(numbers) <= min(SIZE, count) or any(len(v) != len(numbers) for v in values.values()):
                 raise ValueError("its rows don't fit together")
@@ -97,7 +101,7 @@ def merge(sketches: Iterable[bytes]) -> bytes:
     }
     values = {name: seen for name, seen in values.items() if _alike(seen)}
     return Sketch(
-        sum(part.count for part in parts), tuple(number for number, _, _ in kept), values
+        min(sum(part.count for part in parts), MOST_ROWS), tuple(number for number, _, _ in kept), values
     ).to_bytes()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from tamis.messaging.json_bytes import json_bytes
-from tamis_alerts.core.event_facts import event_id, iso_time, shown
+from tamis_alerts.core.event_facts import event_id, iso_time, shown, visible
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.sink_settings import Alertmanager, HttpSink, PagerDuty, Slack, Webhook
 from tamis_alerts.sinks.notification import body as content
@@ -101,7 +101,11 @@ def _with_columns(labels: dict[str, str], columns: Mapping[str, Any]) -> dict[st
 
 def _slack(sink: Slack, notification: Notification) -> bytes:
     default = _without_markup(text(notification))
-    return json_bytes({"text": worded(sink, sink.text, notification, default, escape=_without_markup)})
+    return json_bytes({"text": worded(sink, sink.text, notification, default, escape=_slack_text)})
+
+
+def _slack_text(value: str) -> str:
+    return _without_markup(visible(value))
 
 
 def _without_markup(value: str) -> str:

@@ -94,7 +94,7 @@ def read_envelopes(
             envelope = document.pop(ENVELOPE)
             plan = envelope["plan"]
             kind = envelope.get("kind")
-            if type(plan) is not int or plan < 0:
+            if type(plan) is not int or not 0 <= plan <= END_OF_TIME:
                 raise TypeError("plan")
             if kind is None:
                 if plan > version:
@@ -138,13 +138,12 @@ def _position(envelope: Mapping[str, Any]) -> tuple[str, int]:
 def _progress(kind: Any, envelope: Mapping[str, Any], plan: int) -> ProgressRecord:
     shard, shed, position = envelope["shard"], envelope.get("shed"), envelope.get("place")
     time = envelope.get("event_time", 0 if kind == "final" else BEGINNING_OF_TIME)
-    if kind not in ("progress", "final") or type(shard) is not str or type(time) is not int:
-        raise TypeError("kind")
-    if position is not None and type(position) is not int:
-        raise TypeError("place")
     activation = envelope.get("activation", END_OF_TIME)
-    if type(activation) is not int:
-        raise TypeError("activation")
+    if kind not in ("progress", "final") or type(shard) is not str:
+        raise TypeError("kind")
+    # Arrays and reports have integers of 64 bits.
+    if not all(type(one) is int and -(2**63) <= one < 2**63 for one in (time, activation, position or 0)):
+        raise TypeError("a number is no integer of 64 bits")
     span = None if shed is None else _span(shed)
     return ProgressRecord(kind, shard, plan, time, span, position, activation)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from tamis.messaging.heartbeats import JOINER, Heartbeat
@@ -14,6 +15,12 @@ from tamis_registry.core.shards.rates import RECENT_SPAN, Rates
 AWAY_AFTER = 15_000_000
 # Of a shard that are remembered: of what an older plan made a later activation is told, which is safe.
 MOST_ACTIVATIONS = 1_000
+# Shards and samples are remembered as long as the process runs, and every plan lists the shards. No fleet has
+# so many; a writer with a fault, or with bad intent, can't make more.
+MOST_SHARDS_OF_EDGE = 10_000
+MOST_SHARDS_OF_STREAM = 50_000
+MOST_SHARDS = 200_000
+MOST_SAMPLES = 50_000
 # No registry counts so far: a report that claims a greater version is ignored (`plans.history`).
 GREATEST_PLAN = 2**52
 
@@ -43,6 +50,8 @@ class FleetReports:
     rates: Rates = field(default_factory=Rates)
     recent: Rates = field(default_factory=lambda: Rates(RECENT_SPAN))
     _statistics: dict[str, StreamStatistics] = field(default_factory=dict)
+    _of_edge: Counter[str] = field(default_factory=Counter)
+    _of_stream: Counter[str] = field(default_factory=Counter)
     # By stream, the last comparison of statistics in force with these, and its result.
     compared: dict[str, tuple[StreamStatistics | None, StreamStatistics, bool]] = field(default_factory=dict)
 
@@ -103,7 +112,14 @@ class FleetReports:
             self.services_heard[key] = now
 
     def hear(self, ack: Ack) -> None:
-        """Take a shard's acknowledgement."""
+        """Take a shard's acknowledgement. Raises ValueError for one that claims a shard of another stream,
+        and for a new shard of an edge or of a stream that has too many.
+        """
+        known = self.acks.get(ack.shard)
+        if known is not None and known.stream != ack.stream:
+            raise ValueError(f"the shard is one of stream {known.stream!r:.100}, not of {ack.stream!r:.100}")
+        if known is None or known.edge != ack.edge:  # shards of Kafka sources move between edges
+            self._count(ack, known)
         self.acks[ack.shard] = ack
         self.rates.hear(ack)
         self.recent.hear(ack)
@@ -113,8 +129,32 @@ class FleetReports:
             if len(found) > MOST_ACTIVATIONS:
                 del found[min(found)]
 
+    def hear_edge(self, ack: Ack) -> None:
+        """Take the sign of life of an edge that has no shards. Raises ValueError if there are too many."""
+        if ack.edge not in self.edges and len(self.edges) >= MOST_SHARDS:
+            raise ValueError(f"{MOST_SHARDS:,} edges have reported already")
+        self.edges[ack.edge] = ack
+
+    def _count(self, ack: Ack, before: Ack | None) -> None:
+        """Count a new shard, or one that has moved to another edge."""
+        if self._of_edge[ack.edge] >= MOST_SHARDS_OF_EDGE:
+            raise ValueError(f"edge {ack.edge!r:.100} has {MOST_SHARDS_OF_EDGE:,} shards; no more are taken")
+        if before is None:
+            if self._of_stream[ack.stream] >= MOST_SHARDS_OF_STREAM:
+                most = f"{MOST_SHARDS_OF_STREAM:,}"
+                raise ValueError(f"stream {ack.stream!r:.100} has {most} shards; no more are taken")
+            if len(self.acks) >= MOST_SHARDS:
+                raise ValueError(f"there are {MOST_SHARDS:,} shards; no more are taken")
+            self._of_stream[ack.stream] += 1
+        else:
+            self._of_edge[before.edge] -= 1
+        self._of_edge[ack.edge] += 1
+
     def observe(self, told: Observation) -> None:
-        """Take the sample of a shard's readings."""
+        """Take the sample of a shard's readings. Raises ValueError if there are too many."""
+        known = self.sketches.get(told.stream, {})
+        if told.shard not in known and sum(map(len, self.sketches.values())) >= MOST_SAMPLES:
+            raise ValueError(f"there are samples of {MOST_SAMPLES:,} shards already; a new one isn't taken")
         self.sketches.setdefault(told.stream, {})[told.shard] = told.sketch
         self._statistics.pop(told.stream, None)
 

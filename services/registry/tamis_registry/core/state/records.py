@@ -30,8 +30,9 @@ from tamis_registry.core.state.model import (
 
 FLEET = b"fleet"
 
-Natural = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
+# At most 2^53, so that every JSON reader keeps them exactly. Times in microseconds are below it, too.
+Natural = Annotated[int, Meta(ge=0, le=2**53)]
+Positive = Annotated[int, Meta(ge=1, le=2**53)]
 Numbers = dict[str, Positive]  # alias -> the number of a topic
 Topics = dict[str, Positive | str]  # alias -> the number of a topic, or the name of a derived stream
 Part = Stored | Retiring | Lease | Shard | StreamStatistics
@@ -51,7 +52,7 @@ class _Topics(_Record, frozen=True):
 
 
 class _Fleet(_Record, frozen=True):
-    partitions: Positive
+    partitions: Annotated[int, Meta(ge=1, le=10_000)]
     owner: str
     version: Natural
     order: Natural
@@ -112,6 +113,14 @@ _KINDS: dict[type[Part], type[_Record]] = {
     Shard: _Shard,
     StreamStatistics: _Statistics,
 }
+# By the kind in their keys.
+_READ: dict[str, type[_Record]] = {
+    **dict.fromkeys(("stream", "table", "derived", "function", "pattern", "alert"), _Statement),
+    "retiring": _Retiring,
+    "lease": _Lease,
+    "shard": _Shard,
+    "estimate": _Statistics,
+}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -146,6 +155,33 @@ def owner(fleet: bytes) -> str:
 def owned_by(fleet: bytes, owner: str) -> bytes:
     """The record of the fleet as this process writes it. Raises InputError if it can't be read."""
     return _encode(msgspec.structs.replace(_read(_Fleet, FLEET, fleet), owner=owner))
+
+
+def damage(key: bytes, value: bytes) -> str | None:
+    """The reason why a record of `tamis.statements` is one of no release; None for a record of this release,
+    or of a later one as far as this one can tell.
+
+    A later release may have other kinds of keys and more members, and a registry that doesn't know these must
+    not go on without them.
+    """
+    try:
+        document = msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return str(error)
+    prefix, _, name = key.decode(errors="replace").partition("/")
+    kind = _Fleet if key == FLEET else _READ.get(prefix)
+    if not isinstance(document, dict):
+        return "not a JSON object"
+    if kind is None:
+        return None if name else "no release has such a key"
+    if document.keys() <= set(kind.__struct_fields__):
+        try:
+            msgspec.convert(document, kind)
+        except msgspec.ValidationError as error:
+            return str(error)
+        if prefix == "retiring" and not name.rpartition("@")[2].isdecimal():
+            return "the key has no version"
+    return None
 
 
 def recover(found: Mapping[bytes, bytes]) -> State | None:

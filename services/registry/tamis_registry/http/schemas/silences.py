@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 Word = Annotated[str, Field(max_length=255)]
-Value = Annotated[str, Field(max_length=1000)] | int | float | bool | None
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Value = Annotated[str, Field(max_length=1000)] | int | Number | bool | None
 Comment = Annotated[str, Field(max_length=1000)]
 By = Annotated[str, Field(max_length=100, description="Who asks; with a token, its name counts instead")]
 Words = Annotated[list[Word], Field(max_length=1000)]
