@@ -83,7 +83,7 @@ def engine() -> Iterator[None]:
     with _alone(), _started():
         os.environ["DOCKER_HOST"] = f"unix://{SOCKET}"
         try:
-            # An earlier run that was killed may have left them.
+            # An earlier run that was killed may have left them, and a run leaves its layers to the next one.
             for kind in ("container", "network", "volume"):
                 docker(kind, "prune", "--force")
             _remove_old_layers()
@@ -91,7 +91,6 @@ def engine() -> Iterator[None]:
             if free < ROOM:
                 raise ImpossibleError(f"{DATA} has {free / 1e9:.1f} GB free, images need {ROOM / 1e9:.0f} GB")
             yield
-            _remove_old_layers()
         finally:
             del os.environ["DOCKER_HOST"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
@@ -81,6 +82,60 @@ def test_a_digest_decides_instead_of_the_tag(helm: str) -> None:
     used = set(re.findall(r"image: (\S+)", done.stdout))
     assert f"registry.example.com/tamis/tamis-edge@{digest}" in used
     assert "registry.example.com/tamis/tamis-joiner:v2" in used
+
+
+NAMED = """
+edge:
+  config:
+    sources:
+      - {kind: mqtt, name: b, host: mqtt, topic: x}
+      - {kind: kafka, name: c, topic: x, stream: y, bootstrap: "[::1]:9099,b.example:9100"}
+alerts:
+  config:
+    sinks:
+      - {kind: email, host: mail, from: a@example.com, to: [b@example.com]}
+      - {kind: slack, url: "${SLACK_URL}"}
+      - {kind: webhook, url: "http://hook/x"}
+joiner: {checkpoint: "hdfs://nn:8020/x"}
+"""
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_network_policies_allow_the_ports_that_the_values_name(
+    helm: str, named: bool, tmp_path: Path
+) -> None:
+    """The usual port counts where an address has none."""
+    values = tmp_path / "values.yaml"
+    values.write_text(NAMED)
+    done = render(helm, "-f", MINIMAL, "-f", values, "--set", f"networkPolicy.named={str(named).lower()}")
+    files = split_rendering(done.stdout)
+    wanted = {"edge": {1883, 9099, 9100}, "alerts": {443, 587, 80}, "joiner": {8020}, "registry": set()}
+    for service, ports in wanted.items():
+        egress = yaml.safe_load(files[f"{service}/networkpolicy.yaml"])["spec"]["egress"]
+        found = {port["port"] for rule in egress for port in rule["ports"]}
+        assert found == {53, 9092} | (ports if named else set()), service
+
+
+@pytest.mark.parametrize(
+    ("options", "clients"),
+    [
+        ("edge.kind=StatefulSet", [{"podSelector": {}}]),
+        ("edge.tls.proxy=true", [{"namespaceSelector": {}}]),
+        ("edge.service.type=LoadBalancer", None),
+        ("edge.kind=DaemonSet,edge.hostPort=8282", None),
+        (
+            "edge.service.type=NodePort,networkPolicy.edgeClients[0].ipBlock.cidr=10.0.0.0/8",
+            [{"ipBlock": {"cidr": "10.0.0.0/8"}}],
+        ),
+    ],
+)
+def test_whoever_the_service_is_for_may_send_readings(
+    helm: str, options: str, clients: list[object] | None
+) -> None:
+    files = split_rendering(render(helm, "-f", MINIMAL, "--set", options).stdout)
+    ingress = yaml.safe_load(files["edge/networkpolicy.yaml"])["spec"]["ingress"]
+    (rule,) = (rule for rule in ingress if {"protocol": "TCP", "port": 8282} in rule["ports"])
+    assert rule.get("from") == clients
 
 
 def test_rules_and_dashboards_are_rendered_as_they_are(helm: str) -> None:

@@ -28,7 +28,7 @@ may name a port, and `configs` has sources or sinks.
 {{- $text := toJson .texts -}}
 {{- $ports := list -}}
 {{- range regexFindAll "\"port\":\"?[0-9]+" $text -1 }}{{ $ports = append $ports (regexFind "[0-9]+$" .) }}{{ end -}}
-{{- range regexFindAll "[A-Za-z0-9.-]:[0-9]{2,5}[\"/,?]" $text -1 }}{{ $ports = append $ports (regexFind "[0-9]{2,5}" (regexFind ":.*" .)) }}{{ end -}}
+{{- range regexFindAll "[A-Za-z0-9.\\]-]:[0-9]{2,5}[\"/,?]" $text -1 }}{{ $ports = append $ports (regexFind "[0-9]{2,5}" (regexFind ":.*" .)) }}{{ end -}}
 {{- $usual := dict "https://[^:\"/]+[\"/]" "443" "http://[^:\"/]+[\"/]" "80" "s3a?://" "443" "\"kind\":\"(slack|pagerduty)\"" "443" "\"url\":\"[$][{]" "443" -}}
 {{- range $pattern, $port := $usual }}{{ if regexMatch $pattern $text }}{{ $ports = append $ports $port }}{{ end }}{{ end -}}
 {{- range .configs -}}

@@ -109,7 +109,14 @@ def test_the_first_alarm_leaves_time_for_the_tests(tmp_path: Path) -> None:
 def test_tests_that_are_cut_off_are_red(tmp_path: Path, part: str) -> None:
     code, table, _ = run(tmp_path, 3, f"{part} 0 60")
     assert code == 1 and table[-1].startswith("RED")
-    assert outcome(table, f"make {part} ").startswith("NOT TESTED to the end")
+    assert outcome(table, f"make {part} ").startswith("FAILED: it was cut off after ")
+
+
+@pytest.mark.parametrize("part", ["images", "check"])
+def test_only_containers_and_the_console_may_lack_what_they_need(tmp_path: Path, part: str) -> None:
+    """An error within pytest has the exit code 3, too."""
+    code, table, _ = run(tmp_path, 4500, f"{part} 3")
+    assert code == 1 and sum("FAILED with exit code 3" in line for line in table) == 1
 
 
 def test_tests_of_containers_that_failed_are_red_when_they_are_cut_off(tmp_path: Path) -> None:
