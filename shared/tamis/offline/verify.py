@@ -69,7 +69,7 @@ def verify(
                 definition=definition,
                 recordings=recordings,
                 reference=reference,
-                alarms=Alarms(ours.rows, starts=ours.starts),
+                alarms=Alarms(ours.rows, starts=ours.starts, selected=ours.selected),
                 retained=ours.retained,
                 checked=checked,
             )

@@ -214,10 +214,11 @@ def compare_windowed_groups(
     """Compare the rows of `with_group_keys(query)` over windows with DuckDB's. `recordings` are those of the
     stream and the tables.
 
-    *Missed*: rows of DuckDB that Tamis doesn't have or has with another value. *Extra*: the reverse.
+    *Missed*: rows of DuckDB that Tamis doesn't have or has with another value. *Extra*: the reverse, and
+    further rows of a group.
     """
     tuples = len(recordings[query.windowed[0].stream])
-    return compare_groups(name, query, windowed_groups(query, recordings), table_of(rows), tuples)
+    return compare_groups(name, query, windowed_groups(query, recordings), table_of(rows), tuples=tuples)
 
 
 def table_of(rows: Mapping[str, Values]) -> pa.Table:
@@ -227,8 +228,12 @@ def table_of(rows: Mapping[str, Values]) -> pa.Table:
     )
 
 
-def compare_groups(name: str, query: Query, expected: pa.Table, given: pa.Table, tuples: int) -> Verdict:
-    """Compare given rows with those that `groups` expects."""
+def compare_groups(
+    name: str, query: Query, expected: pa.Table, given: pa.Table, *, tuples: int, repeated: int = 0
+) -> Verdict:
+    """Compare given rows, one for each group, with those that `groups` expects. `repeated`: the number of
+    further rows, which say what the row before them said.
+    """
     assert query.grouping is not None
     alike = [f"x.k{i} IS NOT DISTINCT FROM y.k{i}" for i in range(len(query.grouping.by))]
     same = " AND ".join([*alike, *(_equal_sql(i, one.expr.type) for i, one in enumerate(query.select))])
@@ -244,6 +249,8 @@ def compare_groups(name: str, query: Query, expected: pa.Table, given: pa.Table,
         missed = f"expected x WHERE {sure} AND NOT EXISTS (SELECT 1 FROM given y WHERE {same})"
         own = f"{same} AND (holds OR near) OR {' AND '.join(alike) or 'TRUE'} AND doubtful"
         extra = f"given y WHERE NOT EXISTS (SELECT 1 FROM expected x WHERE {own})"
+        keys = ", ".join(f"k{i}" for i in range(len(alike)))
+        groups_given = f"(SELECT DISTINCT {keys} FROM given)" if keys else "(FROM given LIMIT 1)"
         return Verdict(
             query=name,
             tuples=tuples,
@@ -251,7 +258,7 @@ def compare_groups(name: str, query: Query, expected: pa.Table, given: pa.Table,
             reference_alarms=count("expected WHERE holds"),
             alarms=count("given"),
             missed=count(missed),
-            extra=count(extra),
+            extra=count(extra) + count("given") - count(groups_given) + repeated,
             late=0,
             at_threshold=count(f"expected WHERE {' OR '.join(['near OR doubtful', *decided])}"),
         )

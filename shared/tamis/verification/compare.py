@@ -14,11 +14,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tamis.expressions.nodes import Expr, columns
+from tamis.expressions.vectors import Mask, Vector
 from tamis.plan.model import Definition
 from tamis.query.model import WINDOW_COLUMNS, Query
 from tamis.recordings.typed import Recording
 from tamis.verification.database import session
 from tamis.verification.reference import Reference, near_threshold
+from tamis.verification.selected_values import wrong_values
 
 Rows = Mapping[str, NDArray[np.int64]]
 
@@ -26,12 +28,13 @@ Rows = Mapping[str, NDArray[np.int64]]
 @dataclass(frozen=True)
 class Alarms:
     """Alarms that Tamis raised: for each source the rows of its recording. `unknown`: the number of alarms
-    with a tuple that no recording has.
+    with a tuple that no recording has. `selected`: the columns of SELECT, if they are to be compared.
     """
 
     rows: Rows
     unknown: int = 0
     starts: NDArray[np.int64] | None = None  # of the windows, where the query has windows
+    selected: Mapping[str, Vector] | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.rows.values())))
@@ -140,14 +143,22 @@ def compare(
 
     *Missed*: reference alarms, and combinations that hold only in exact arithmetic, without an alarm of the
     same key (and window) in which every tuple lies within its stream's omission interval of the reference's.
-    *Extra*: alarms that neither the plain join nor exact arithmetic has.
+    Over one stream (`within`): each of them that lies in a span of that length without an alarm of its key.
+    *Extra*: alarms that neither the plain join nor exact arithmetic has, those that were raised more often
+    than the recordings have their tuples, and those with a wrong value in a column of SELECT.
     """
     shown = tuple(s for s in definition.inputs if s.alias in alarms.rows)
     of_rows = definition if len(shown) == len(definition.inputs) else replace(definition, inputs=shown)
     tables, others = _tables(query, of_rows, recordings, checked or recordings)
     parts = [reference] if reference.exact_only is None else [reference, reference.exact_only]
+    alone = len(definition.inputs) == 1 and not definition.absences
+    spans = alone and definition.window is None
     expected = pa.concat_tables(
-        others.table(part.rows, part.starts).append_column("apart", pa.array(part.late | part.near))
+        others.table(part.rows, part.starts).append_column(
+            # The promise of a span includes late readings.
+            "apart",
+            pa.array(part.near if spans else part.late | part.near),
+        )
         for part in parts
     )
     late = np.any([recordings[s.stream].late[alarms.rows[s.alias]] for s in query.row_sources], axis=0)
@@ -156,11 +167,17 @@ def compare(
         .append_column("late", pa.array(late))
         .append_column("n", pa.array(np.arange(len(alarms))))
     )
-    missed, unmatched = _differences(of_rows, expected, raised)
-    doubtful = {alias: rows[unmatched] for alias, rows in alarms.rows.items()}
+    missed, unmatched = _differences(of_rows, expected, raised, spans=spans)
+    wrong = np.zeros(len(alarms), np.bool_)
+    wrong[unmatched] = True
     near = 0
     if of_rows is definition:  # the reference of EXISTS has every row for which rounding decides
-        near = int(np.count_nonzero(near_threshold(query, recordings, doubtful, definition.margins)))
+        doubtful = {alias: rows[unmatched] for alias, rows in alarms.rows.items()}
+        explained = near_threshold(query, recordings, doubtful, definition.margins)
+        near = int(np.count_nonzero(explained))
+        wrong[unmatched] = ~explained
+    if alarms.selected is not None:
+        wrong |= wrong_values(query, checked or recordings, alarms.rows, alarms.starts, alarms.selected)
     rounded_off = 0 if reference.exact_only is None else int((~reference.exact_only.late).sum())
     return Verdict(
         query=name,
@@ -169,24 +186,24 @@ def compare(
         reference_alarms=len(reference),
         alarms=len(alarms) + alarms.unknown,
         missed=missed,
-        extra=len(unmatched) - near + alarms.unknown,
+        extra=int(np.count_nonzero(wrong)) + tables.surplus(alarms, ~wrong) + alarms.unknown,
         late=int(reference.late.sum()),
         at_threshold=int((reference.near & ~reference.late).sum()) + rounded_off + near,
     )
 
 
 def _differences(
-    definition: Definition, expected: pa.Table, raised: pa.Table
+    definition: Definition, expected: pa.Table, raised: pa.Table, *, spans: bool
 ) -> tuple[int, NDArray[np.int64]]:
     """The number of expected alarms for which none close in time was raised, and the numbers of raised alarms
-    that aren't expected.
+    that aren't expected. `spans`: an alarm must be raised in each span of the length of the interval.
     """
-    spans = [source.interval for source in definition.inputs]
-    same = " AND ".join((*(f"x.c{i} = y.c{i}" for i in range(len(spans))), "x.start = y.start"))
-    close = " AND ".join(f"abs(x.t{i} - y.t{i}) <= {span}" for i, span in enumerate(spans))
+    intervals = [source.interval for source in definition.inputs]
+    same = " AND ".join((*(f"x.c{i} = y.c{i}" for i in range(len(intervals))), "x.start = y.start"))
+    close = " AND ".join(f"abs(x.t{i} - y.t{i}) <= {interval}" for i, interval in enumerate(intervals))
     # Close times are in the same bucket or the next one, so DuckDB can hash keys and buckets.
-    at = int(np.argmin(spans))
-    bucket = f"(t{at} // {spans[at] + 1})"
+    at = int(np.argmin(intervals))
+    bucket = f"(t{at} // {intervals[at] + 1})"
     with session() as connection:
         connection.register("expected", expected)
         connection.register("raised", raised)
@@ -199,7 +216,12 @@ def _differences(
                 SELECT *, unnest([{bucket} - 1, {bucket}, {bucket} + 1]) AS bucket FROM raised"""
         )
         missed = connection.sql(
-            f"""SELECT count(*) FROM missing x WHERE NOT EXISTS
+            f"""SELECT count(*) FROM missing x
+                ASOF LEFT JOIN raised before ON x.key = before.key AND x.t0 >= before.t0
+                ASOF LEFT JOIN raised after ON x.key = after.key AND x.t0 <= after.t0
+                WHERE coalesce(after.t0 - before.t0 > {intervals[0]}, TRUE)"""
+            if spans
+            else f"""SELECT count(*) FROM missing x WHERE NOT EXISTS
                 (SELECT 1 FROM candidates y
                  WHERE x.key = y.key AND x.start = y.start AND x.bucket = y.bucket AND {close})"""
         ).fetchall()[0][0]
@@ -261,6 +283,20 @@ class _Tables:
     definition: Definition
     recordings: Mapping[str, Recording]
     classes: Rows
+
+    def surplus(self, alarms: Alarms, counted: Mask) -> int:
+        """The number of alarms in a mask beyond one for each combination of tuples of the recordings."""
+        classes = [self.classes[source.alias] for source in self.definition.inputs]
+        picked = [
+            own[alarms.rows[source.alias]][counted]
+            for own, source in zip(classes, self.definition.inputs, strict=True)
+        ]
+        starts = [] if alarms.starts is None else [alarms.starts[counted]]
+        combinations, raised = np.unique(np.stack([*picked, *starts]), axis=1, return_counts=True)
+        most = np.ones(len(raised), np.float64)
+        for own, numbers in zip(classes, combinations, strict=False):
+            most *= np.bincount(own, minlength=1)[numbers]
+        return int(np.maximum(raised - most, 0).sum())
 
     def table(self, rows: Rows, starts: NDArray[np.int64] | None) -> pa.Table:
         """Key, start of the window (0 without windows), and for each source the class of its tuple and its

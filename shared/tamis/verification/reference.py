@@ -24,7 +24,8 @@ from tamis.recordings.typed import Recording
 from tamis.verification.database import register, session
 from tamis.verification.hash_joins import join_windows
 
-_ROW, _LATE, _BUCKET, _START = "_row", "_late", "_bucket", "_start"
+ROW = "_row"  # the number of a tuple in its recording
+_LATE, _BUCKET, _START = "_late", "_bucket", "_start"
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def _full_join(query: Query, times: Mapping[str, str | None]) -> str:
     conditions = [c.expr for c in query.conjuncts]
     tables, ties = bucketed_tables(query, conditions, times)
     where = [*map(_possibly_sql, conditions), *ties]
-    rows = ", ".join(f"{quote(a)}.{_ROW} AS r{i}" for i, a in enumerate(names))
+    rows = ", ".join(f"{quote(a)}.{ROW} AS r{i}" for i, a in enumerate(names))
     late = " OR ".join(f"{quote(a)}.{_LATE}" for a in names)
     near = near_threshold_sql(_join_conditions(query))
     if query.window is not None:
@@ -188,7 +189,7 @@ def near_threshold(
         wanted = pa.table({"n": np.arange(count), **{f"r{i}": rows[a] for i, a in enumerate(names)}})
         connection.register("wanted", wanted)
         joins = " ".join(
-            f"JOIN {quote(s.stream)} AS {quote(s.alias)} ON {quote(s.alias)}.{_ROW} = wanted.r{i}"
+            f"JOIN {quote(s.stream)} AS {quote(s.alias)} ON {quote(s.alias)}.{ROW} = wanted.r{i}"
             for i, s in enumerate(query.sources)
         )
         holds = f"coalesce({' AND '.join(tests)}, FALSE)"
@@ -244,4 +245,4 @@ def tuples(recording: Recording) -> pa.Table:
         f"c.{column}": pa.array(vector.data, mask=vector.null, from_pandas=False)
         for column, vector in recording.columns.items()
     }
-    return pa.table({_ROW: np.arange(len(recording)), _LATE: recording.late, **arrays})
+    return pa.table({ROW: np.arange(len(recording)), _LATE: recording.late, **arrays})

@@ -30,7 +30,7 @@ def doubt_sql(
     inputs = [to_duckdb(column, place) for column in dict.fromkeys(columns(expr)) if column in errors]
     anything = [] if sure is None else [f"NOT coalesce({to_duckdb(sure, place)}, FALSE)"]
     # By these functions, any change of an argument may change the value in any way.
-    anything += [f"{to_duckdb(arg, place)} IS NOT NULL" for arg in _inexact_arguments(expr, errors)]
+    anything += [f"{to_duckdb(arg, place)} IS NOT NULL" for arg in inexact_arguments(expr, errors)]
     some = []
     if error is not None:
         anything.append(f"{value} IS NULL AND {' AND '.join(f'{one} IS NOT NULL' for one in inputs)}")
@@ -45,11 +45,11 @@ def doubt_sql(
     return " OR ".join([any_value, *some]), f"CAST({most} AS DOUBLE)"
 
 
-def _inexact_arguments(expr: Expr, errors: Mapping[Expr, Expr]) -> Iterator[Expr]:
+def inexact_arguments(expr: Expr, errors: Mapping[Expr, Expr]) -> Iterator[Expr]:
     """The arguments with a rounding error of functions that are exact by definition."""
     if not isinstance(expr, Call):
         return
     for arg in expr.args:
         if expr.op in (OPAQUE, *COMPUTED) and bound(arg, errors) is not None:
             yield arg
-        yield from _inexact_arguments(arg, errors)
+        yield from inexact_arguments(arg, errors)

@@ -46,7 +46,7 @@ def compare_standing(
     `with_group_keys(query)`; the last row of each group counts.
 
     `recordings` are those of streams and tables. *Missed*: rows of DuckDB that Tamis doesn't have, counted as
-    often as they are missing. *Extra*: the reverse.
+    often as they are missing. *Extra*: the reverse, and rows of a group that repeat the row before them.
     """
     read = {source.stream for source in query.sources}
     tuples = sum(len(recordings[one]) for one in read)
@@ -62,7 +62,8 @@ def compare_standing(
         if query.grouping is not None:
             joined, holds, near = _joined(query, {})
             expected = groups(connection, query, joined, holds, near)
-            return compare_groups(name, query, expected, _last_rows(query, rows), tuples)
+            last, repeated = _last_rows(query, rows)
+            return compare_groups(name, query, expected, last, tuples=tuples, repeated=repeated)
         times = {one: recordings[one].stream.time for one in read}
         return _compare(connection, name, query, table_of(rows), tuples, times=times)
 
@@ -159,14 +160,21 @@ def _close(one: Row, other: Row) -> bool:
     return all(isclose(a, b, rel_tol=NEAR) for a, b in pairs)
 
 
-def _last_rows(query: Query, rows: Mapping[str, Values]) -> pa.Table:
-    """The last row of each group, if it wasn't withdrawn."""
+def _last_rows(query: Query, rows: Mapping[str, Values]) -> tuple[pa.Table, int]:
+    """The last row of each group, if it wasn't withdrawn; and the number of rows that repeat the row of their
+    group before them.
+    """
     assert query.grouping is not None
     keys = ", ".join(f"k{i}" for i in range(len(query.grouping.by)))
     table = table_of(rows)
     kept = f" WHERE NOT {WITHDRAWN}" if WITHDRAWN in rows else ""
     of = f"PARTITION BY {keys} " if keys else ""
+    whole = f"row({', '.join(rows)})"
     with session() as connection:
         connection.register("rows", table.append_column("_at", pa.array(range(len(table)))))
         last = f"SELECT * FROM rows QUALIFY row_number() OVER ({of}ORDER BY _at DESC) = 1"
-        return connection.sql(f"SELECT * FROM ({last}){kept}").arrow().read_all()
+        repeated = (
+            f"SELECT 1 FROM rows QUALIFY {whole} IS NOT DISTINCT FROM lag({whole}) OVER ({of}ORDER BY _at)"
+        )
+        ((count,),) = connection.sql(f"SELECT count(*) FROM ({repeated})").fetchall()
+        return connection.sql(f"SELECT * FROM ({last}){kept}").arrow().read_all(), count

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording
-from tamis.verification.compare import alarms_of, compare
+from tamis.verification.compare import Alarms, alarms_of, compare
 from tamis.verification.reference import plain_join
 
 SQL = """
@@ -47,3 +50,45 @@ def test_tuples_that_differ_in_time_alone_are_told_apart(tmp_path: Path) -> None
         retained=4,
     )
     assert (verdict.reference_alarms, verdict.missed, verdict.extra) == (2, 0, 0)
+
+
+WITHIN = """
+CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, t DOUBLE, WATERMARK FOR ts AS ts);
+CREATE ALERT hot WITH (within = '10 seconds') AS SELECT k, ts, t FROM air WHERE t > 20;
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "missed"),
+    [
+        ([0, 10, 20, 30], 0),  # a span of 10 s without an alarm would be shorter
+        ([0, 10, 20], 10),  # the span from 21 to 31 has none
+        ([0, 9, 20, 30], 10),  # so has that from 9.5 to 19.5
+        ([10, 20, 30], 10),
+        ([0, 15, 30], 28),
+        ([15], 30),
+        ([], 31),
+    ],
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_each_span_needs_an_alarm(raised: list[int], missed: int, late: bool, tmp_path: Path) -> None:
+    """Without the option there is an alarm each second from 0 to 30."""
+    start = 1_767_225_600
+    lines = [f"m,{(start + at) * 1_000_000},30" for at in range(31)]
+    if late:
+        lines.insert(0, f"other,{(start + 100) * 1_000_000},0")
+    (tmp_path / "air.csv").write_text("\n".join(["k,ts,t", *lines, ""]))
+    catalog = catalog_of(WITHIN)
+    recordings = {"air": read_recording(catalog.streams["air"], [str(tmp_path / "air.csv")])}
+    query = catalog.alerts["hot"].query
+    (definition,) = first_plan(catalog, partitions=1).definitions
+    verdict = compare(
+        "hot",
+        query,
+        definition=definition,
+        recordings=recordings,
+        reference=plain_join(query, recordings),
+        alarms=Alarms({query.sources[0].alias: np.array([at + late for at in raised], np.int64)}),
+        retained=31,
+    )
+    assert (verdict.reference_alarms, verdict.missed, verdict.extra) == (31, missed, 0), verdict

@@ -40,6 +40,8 @@ def imported(module: str) -> set[str]:
     [
         "asof_joins",
         "reference",
+        "rounded_values",
+        "selected_values",
         "hash_joins",
         "database",
         "exact_sums",

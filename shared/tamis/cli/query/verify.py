@@ -41,9 +41,11 @@ def command(
     DuckDB runs the plain join. Tamis retains tuples for all alerts of the file together, as in a fleet.
 
     An alarm of the plain join is missed if Tamis has no alarm of the same key (and window) with every tuple
-    within its stream's omission interval. An alarm is extra if the plain join doesn't have it. Alarms with
-    late tuples, and alarms for which rounding decides (at the threshold), are counted separately; the
-    readings that made others late are named.
+    within its stream's omission interval. With the option within, it is missed if it lies in a span of that
+    length in which Tamis has no alarm of the key. An alarm is extra if the plain join doesn't have it or has
+    it less often, or if it has another value in a column of SELECT. Alarms with late tuples, and alarms for
+    which rounding decides (at the threshold), are counted separately; the readings that made others late are
+    named.
 
     Columns of similar() are computed directly from every window. Where Tamis has other values than that, an
     alarm is missed or extra. Alarms for which rounding decides whether a window matches are at the threshold.
@@ -51,8 +53,8 @@ def command(
     For aggregates of windows, Tamis compares all rows over tuples that are not late. Rows in which rounding
     decides HAVING or a value, such as round(avg(x), 2), are at the threshold. For queries without
     time or in application time, it compares all rows and how often each occurs. For aggregates of these
-    queries, it compares the last row of each group. Of queries over rows of aggregates, it compares each
-    query over the rows that the queries before it gave.
+    queries, it compares the last row of each group, and no row may repeat the one before it. Of queries over
+    rows of aggregates, it compares each query over the rows that the queries before it gave.
 
     The exit code is 0 if nothing is missed or extra, 1 if something is or an alert is refused, and 2 if the
     input is wrong.

@@ -37,7 +37,7 @@ def resolve_boolean(context: Context, node: exp.Expr) -> Expr | None:
 
 def resolve_null(context: Context, node: exp.Expr) -> Expr | None:
     """NULL."""
-    return Literal(None, Type.VARCHAR)
+    return operators.NULL
 
 
 def resolve_interval(context: Context, node: exp.Expr) -> Expr | None:

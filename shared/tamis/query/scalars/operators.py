@@ -1,7 +1,8 @@
 """Typed operators of SQL: type checks, implicit conversions of literals, and hints for type errors.
 
-The types are those of `tamis.expressions.signatures`. A NULL literal takes the type of the other operand, a
-string literal beside a TIMESTAMP is an ISO 8601 time, and a negated number is a literal.
+The types are those of `tamis.expressions.signatures`. The word NULL takes the type of the other operand, and
+CAST(NULL AS DOUBLE) keeps its own. A string literal beside a TIMESTAMP is an ISO 8601 time, and a negated
+number is a literal.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from tamis.expressions.nodes import FLIPPED, Call, Expr, Literal, Type
 from tamis.expressions.signatures import common_type, result_type
 from tamis.query.units import parse_timestamp
 
+# The word NULL, which has no type yet. Its identity tells it from CAST(NULL AS VARCHAR), which is equal.
+NULL = Literal(None, Type.VARCHAR)
 _SPANS = (Type.TIMESTAMP, Type.INTERVAL)
 _BEYOND_BIGINT = 1 << 63
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
@@ -26,8 +29,13 @@ class TypeMismatch(InputError):
 
 
 def is_null(expr: Expr) -> bool:
-    """Tell if an expression is the literal NULL."""
+    """Tell if an expression is a constant NULL, with or without a type."""
     return isinstance(expr, Literal) and expr.value is None
+
+
+def typed(expr: Expr, kind: Type) -> Expr:
+    """`expr`, or a NULL of this type in place of the word NULL."""
+    return Literal(None, kind) if expr is NULL else expr
 
 
 def integer(value: int) -> Literal:
@@ -41,7 +49,8 @@ def converted(expr: Expr, wanted: Type) -> Expr:
     """`expr` converted to `wanted` if SQL converts it implicitly, else unchanged."""
     if isinstance(expr, Literal):
         if expr.value is None:
-            return Literal(None, wanted)
+            widens = expr.type in (Type.INT, Type.BIGINT) and wanted.numeric
+            return Literal(None, wanted) if expr is NULL or widens else expr
         if wanted is Type.TIMESTAMP and isinstance(expr.value, str):
             return Literal(_parsed_time(expr.value), Type.TIMESTAMP)
         if wanted is Type.DOUBLE and expr.type in (Type.INT, Type.BIGINT):
@@ -68,7 +77,7 @@ def assigned(expr: Expr, wanted: Type, what: str) -> Expr:
 
 def condition(expr: Expr, what: str) -> Expr:
     """`expr` as the condition `what`. Raises `TypeMismatch` if it is no BOOLEAN."""
-    expr = converted(expr, Type.BOOLEAN) if is_null(expr) else expr
+    expr = typed(expr, Type.BOOLEAN)
     if expr.type is not Type.BOOLEAN:
         raise TypeMismatch(
             f"{what} must be a condition, not {expr.type}", hint="compare it with a value, such as value > 5"
@@ -131,10 +140,9 @@ def in_order(low: Expr, high: Expr) -> bool:
 
 def arithmetic(op: str, left: Expr, right: Expr) -> Expr:
     """`+ - * /` and power. Times and intervals can only be added and subtracted."""
-    if is_null(left) and is_null(right):
+    if left is NULL and right is NULL:
         left = right = Literal(None, Type.DOUBLE)
-    left = _converted_operand(left, right, op)
-    right = _converted_operand(right, left, op)
+    left, right = _operand(left, right, op, first=True), _operand(right, left, op, first=False)
     types = (left.type, right.type)
     result = result_type(op, types)
     if result is None:
@@ -152,7 +160,7 @@ def negative(arg: Expr) -> Expr:
             whole = arg.value == float(_BEYOND_BIGINT)
             return Literal(-_BEYOND_BIGINT, Type.BIGINT) if whole else Literal(-arg.value, Type.DOUBLE)
         return replace(arg, value=-arg.value) if arg.type in _SPANS else integer(-int(arg.value))
-    arg = converted(arg, Type.DOUBLE) if is_null(arg) else arg
+    arg = typed(arg, Type.DOUBLE)
     if arg.type is Type.INTERVAL or arg.type.numeric:
         return Call("neg", (arg,), arg.type)
     raise TypeMismatch(f"- can't be applied to {arg.type}", hint="only numbers and intervals can be negated")
@@ -162,7 +170,7 @@ def function(name: str, args: Sequence[Expr]) -> Expr:
     """A call of a built-in function other than power."""
     if name in ("least", "greatest"):
         return _extreme(name, args)
-    values = [converted(arg, Type.DOUBLE) if is_null(arg) else arg for arg in args]
+    values = [typed(arg, Type.DOUBLE) for arg in args]
     types = [value.type for value in values]
     result = result_type(name, types)
     if result is None:
@@ -172,9 +180,7 @@ def function(name: str, args: Sequence[Expr]) -> Expr:
 
 def case(parts: Sequence[tuple[Expr, Expr]], default: Expr | None) -> Expr:
     """CASE WHEN condition THEN value … ELSE value END; the values have one type."""
-    values = unified(
-        [value for _, value in parts] + [default or Literal(None, Type.VARCHAR)], "the values of CASE"
-    )
+    values = unified([value for _, value in parts] + [default or NULL], "the values of CASE")
     flat: list[Expr] = []
     for (when, _), value in zip(parts, values, strict=False):
         flat += [condition(when, "the value after WHEN"), value]
@@ -183,8 +189,8 @@ def case(parts: Sequence[tuple[Expr, Expr]], default: Expr | None) -> Expr:
 
 def unified(values: Sequence[Expr], what: str) -> list[Expr]:
     """The values converted to their common type. Raises `TypeMismatch` if they have none."""
-    types = {value.type for value in values if not is_null(value)}
-    # Without any type, all values are NULL; beside a TIMESTAMP, strings are times.
+    types = {value.type for value in values if value is not NULL}
+    # Without any type, all values are the word NULL; beside a TIMESTAMP, strings are times.
     times = types == {Type.TIMESTAMP, Type.VARCHAR}
     common = Type.TIMESTAMP if times else common_type(list(types) or [Type.VARCHAR])
     if common is None:
@@ -195,8 +201,8 @@ def unified(values: Sequence[Expr], what: str) -> list[Expr]:
 
 def _extreme(name: str, args: Sequence[Expr]) -> Expr:
     values = unified(args, f"the arguments of {name}")
-    if all(is_null(value) for value in values):
-        values = [Literal(None, Type.DOUBLE) for _ in values]
+    if all(value is NULL for value in args):
+        values = [Literal(None, Type.DOUBLE) for _ in args]
     kind = values[0].type
     if not kind.numeric and kind not in _SPANS:
         raise TypeMismatch(
@@ -206,20 +212,20 @@ def _extreme(name: str, args: Sequence[Expr]) -> Expr:
 
 
 def _comparable(left: Expr, right: Expr) -> tuple[Expr, Expr]:
-    if is_null(left) or right.type is Type.TIMESTAMP:
+    if left is NULL or right.type is Type.TIMESTAMP:
         left = converted(left, right.type)
-    if is_null(right) or left.type is Type.TIMESTAMP:
+    if right is NULL or left.type is Type.TIMESTAMP:
         right = converted(right, left.type)
     return left, right
 
 
-def _converted_operand(expr: Expr, other: Expr, op: str) -> Expr:
-    """A NULL or a string literal, converted to the type that `other` needs as the other operand."""
-    if is_null(expr):
-        return converted(expr, Type.INTERVAL if other.type in _SPANS else Type.DOUBLE)
-    if op == "-" and other.type is Type.TIMESTAMP:
+def _operand(expr: Expr, other: Expr, op: str, *, first: bool) -> Expr:
+    """The word NULL or a string literal, converted to the type that `other` needs as the other operand."""
+    if op == "-" and other.type is Type.TIMESTAMP and (first or expr is not NULL):
         return converted(expr, Type.TIMESTAMP)
-    return expr
+    if other.type in _SPANS:
+        return typed(expr, Type.INTERVAL if op in ("+", "-") else Type.BIGINT)
+    return typed(expr, other.type if other.type.numeric else Type.DOUBLE)
 
 
 def _parsed_time(text: str) -> int:

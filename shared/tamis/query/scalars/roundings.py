@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tamis.expressions.nodes import MOST_DIGITS, Call, Expr, Literal, Type
 from tamis.expressions.signatures import result_type
 from tamis.query.scalars import operators
-from tamis.query.scalars.operators import TypeMismatch, converted, is_null
+from tamis.query.scalars.operators import TypeMismatch, is_null
 
 _WHOLE = ("floor", "ceil", "trunc", "round")  # their results are whole numbers
 _DIGITS = f"write a whole number from -{MOST_DIGITS} to {MOST_DIGITS}, such as round(x, 2)"
@@ -17,7 +17,7 @@ def rounded(name: str, args: Sequence[Expr]) -> Expr:
     """floor, ceil, trunc, round and sign. As in DuckDB, round and trunc of an integer are the integer itself,
     and floor and ceil are DOUBLE.
     """
-    number = converted(args[0], Type.DOUBLE) if is_null(args[0]) else args[0]
+    number = operators.typed(args[0], Type.DOUBLE)
     if not number.type.numeric:
         raise TypeMismatch(f"{name} can't be applied to {number.type}", hint=f"{name} takes numbers")
     digits = _digits(args[1]) if len(args) > 1 else 0
@@ -53,11 +53,12 @@ def remainder(left: Expr, right: Expr) -> Expr:
 
 def coalesce(args: Sequence[Expr]) -> Expr:
     """The first argument that isn't NULL; a choice between conditions becomes AND and OR."""
-    values = [arg for arg in operators.unified(args, "the arguments of coalesce") if not is_null(arg)]
+    unified = operators.unified(args, "the arguments of coalesce")
+    values = [arg for arg in unified if not is_null(arg)]
     constant = next((i for i, value in enumerate(values) if isinstance(value, Literal)), len(values))
     values = values[: constant + 1]
     if not values:
-        return args[0]
+        return unified[0]
     if len(values) == 1:
         return values[0]
     kind = values[0].type
@@ -76,4 +77,4 @@ def coalesce(args: Sequence[Expr]) -> Expr:
 
 def nullif(value: Expr, other: Expr) -> Expr:
     """NULL where the values are equal, else the first one."""
-    return operators.case([(operators.compare("=", value, other), Literal(None, Type.VARCHAR))], value)
+    return operators.case([(operators.compare("=", value, other), operators.NULL)], value)

@@ -8,7 +8,7 @@ from tamis.expressions.function_types import function_type, refused_constant
 from tamis.expressions.nodes import Call, Expr, Literal, Type
 from tamis.expressions.vectorized.texts import lower
 from tamis.query.scalars import casts, operators
-from tamis.query.scalars.operators import TypeMismatch, converted, is_null
+from tamis.query.scalars.operators import TypeMismatch, is_null, typed
 
 _NAMES = {"char_length": "length", "character_length": "length", "substr": "substring"}
 TEXT_FUNCTIONS = ("lower", "upper", "length", "trim", "ltrim", "rtrim", "substring", *_NAMES)
@@ -19,7 +19,7 @@ def function(name: str, args: Sequence[Expr]) -> Expr:
     name = _NAMES.get(name, name)
     second = Type.VARCHAR if name in ("trim", "ltrim", "rtrim") else Type.BIGINT
     wanted = (Type.VARCHAR, second, Type.BIGINT)
-    values = [converted(arg, kind) if is_null(arg) else arg for arg, kind in zip(args, wanted, strict=False)]
+    values = [typed(arg, kind) for arg, kind in zip(args, wanted, strict=False)]
     types = [value.type for value in values]
     result = function_type(name, types)
     if result is None:
@@ -50,12 +50,12 @@ def concat(args: Sequence[Expr]) -> Expr:
 
 
 def _text(expr: Expr) -> Expr:
-    return converted(expr, Type.VARCHAR) if is_null(expr) else casts.cast(expr, Type.VARCHAR)
+    return casts.cast(expr, Type.VARCHAR)
 
 
 def like(text: Expr, pattern: Expr, escape: str, *, fold: bool) -> Expr:
     """`text LIKE pattern ESCAPE escape`; with `fold` ILIKE, which compares both in lower case."""
-    text, pattern = (converted(side, Type.VARCHAR) if is_null(side) else side for side in (text, pattern))
+    text, pattern = (typed(side, Type.VARCHAR) for side in (text, pattern))
     word = "ILIKE" if fold else "LIKE"
     if text.type is not Type.VARCHAR or pattern.type is not Type.VARCHAR:
         what = f"{word} can't be applied to {text.type} and {pattern.type}"

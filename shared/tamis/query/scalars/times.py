@@ -5,7 +5,7 @@ from __future__ import annotations
 from tamis.expressions.instants import FIELDS, TRUNCATED_TO
 from tamis.expressions.nodes import Call, Expr, Literal, Type
 from tamis.query.names import suggest
-from tamis.query.scalars.operators import TypeMismatch, converted, is_null
+from tamis.query.scalars.operators import NULL, TypeMismatch, converted, typed
 
 _NAMES = {
     "dayofweek": "dow",
@@ -45,7 +45,7 @@ def truncated(unit: Expr, value: Expr) -> Expr:
 
 def from_seconds(value: Expr) -> Expr:
     """to_timestamp(seconds since 1970)."""
-    value = converted(value, Type.DOUBLE) if is_null(value) else value
+    value = typed(value, Type.DOUBLE)
     if not value.type.numeric:
         hint = "write to_timestamp(seconds), or TIMESTAMP '…' for a constant"
         raise TypeMismatch(f"to_timestamp can't be applied to {value.type}", hint=hint)
@@ -66,7 +66,7 @@ def _singular(name: str) -> str:
 
 
 def _time(value: Expr) -> Expr:
-    text = isinstance(value, Literal) and (value.value is None or isinstance(value.value, str))
+    text = value is NULL or (isinstance(value, Literal) and isinstance(value.value, str))
     return converted(value, Type.TIMESTAMP) if text else value
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import zip_longest
 
 from sqlglot import exp
 
 from tamis.expressions.nodes import Type
 from tamis.query.context import Context
 from tamis.query.model import Query
+from tamis.query.scalars.operators import NULL, typed
 from tamis.query.selects.select import resolve_select
 from tamis.query.selects.subqueries import named_subqueries
 from tamis.query.syntax.dialect import span
@@ -42,6 +44,7 @@ def _union(context: Context, node: exp.Union, offset: int) -> Query | None:
     members = [query for query in queries if query is not None]
     if len(members) < len(queries) or len(context.errors) > before:
         return None
+    members = _with_types(members)
     for member, at in zip(members, offsets, strict=True):
         _check_member(context, member, members[0], at)
         if len(context.errors) > before:
@@ -87,6 +90,26 @@ def _check_member(context: Context, member: Query, first: Query, offset: int) ->
     elif _column_types(member) != _column_types(first):
         hint = "select the same number of columns, with the same types, in each SELECT"
         context.error("the SELECTs of a UNION have different columns", offset, hint)
+
+
+def _with_types(members: list[Query]) -> list[Query]:
+    """The SELECTs of a UNION with a typed NULL for each word NULL: the type is that of the column in another
+    SELECT.
+    """
+    found = [
+        next((one.expr.type for one in column if one.expr is not NULL), None)
+        for column in zip(*(member.select for member in members), strict=False)
+    ]
+    return [
+        replace(
+            member,
+            select=tuple(
+                one if kind is None else replace(one, expr=typed(one.expr, kind))
+                for one, kind in zip_longest(member.select, found[: len(member.select)])
+            ),
+        )
+        for member in members
+    ]
 
 
 def _column_types(query: Query) -> list[Type]:
