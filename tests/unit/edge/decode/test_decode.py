@@ -76,7 +76,11 @@ POISON = [
     (b'{"station":"a","ts":1,"ok":true,"temp":NaN}', Reason.NOT_A_NUMBER, "NaN is no JSON number"),
     (b'{"station":"a","ts":1,"ok":true,"temp":-Infinity}', Reason.NOT_A_NUMBER, "-Infinity"),
     ({**GOOD, "site": "x" * MAX_READING}, Reason.TOO_LARGE, "bytes; the limit is"),
-    ({**GOOD, "ts": NOW + 61_000_000}, Reason.AHEAD_OF_CLOCK, "ts: 61.000 s ahead of this edge's clock"),
+    (
+        {**GOOD, "ts": NOW + 61_000_000},
+        Reason.AHEAD_OF_CLOCK,
+        "ts: 61.000 s (1.0 minutes) ahead of this edge's clock",
+    ),
 ]
 
 
