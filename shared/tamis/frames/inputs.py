@@ -16,6 +16,7 @@ from tamis.frames.notices import warn
 from tamis.offline.recordings import read_recordings
 from tamis.offline.statements import parsed
 from tamis.offline.wording import FUNCTION
+from tamis.query.file_text import encoding_problem
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Statement, StreamDef
 from tamis.query.names import normalized_name
 from tamis.recordings.time_units import PER_SECOND, TimeUnit
@@ -40,11 +41,14 @@ def statements_of(sql: Sql) -> tuple[Catalog, list[Statement]]:
         raise InputError(f"{sql!r:.60} is no SQL", where="sql", hint="give text, or a pathlib.Path of a file")
     name = os.fspath(sql)
     try:
-        return parsed(Path(name).read_text(encoding="utf-8-sig"), name, warn)
+        data = Path(name).read_bytes()
+        return parsed(data.decode("utf-8-sig"), name, warn)
     except OSError as error:
         raise InputError(f"can't be read: {error.strerror}", where=name) from error
     except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 at byte {error.start}", where=name) from error
+        problem = encoding_problem(data)
+        hint = "save it as UTF-8" if problem is None else problem[1]
+        raise InputError(f"is not UTF-8 at byte {error.start}", where=name, hint=hint) from error
 
 
 def _is_path(text: str) -> bool:

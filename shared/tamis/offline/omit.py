@@ -19,6 +19,7 @@ from tamis.expressions.nodes import Type
 from tamis.offline.wording import FUNCTION, Wording
 from tamis.omission.batch import Ties, retained_by_key
 from tamis.omission.columns import Sides
+from tamis.query.file_text import separator_hint
 from tamis.query.units import parse_duration
 from tamis.recordings.implausible_times import implausibility
 from tamis.recordings.rows import Rows
@@ -91,7 +92,8 @@ def retained_rows(rows: Rows, rule: Rule, wording: Wording) -> Retained:
     """
     if not rows.has(rule.time):
         known = ", ".join(rows.names) or "no columns"
-        hint = f"name the column of the times with {wording.time}; it has {known}"
+        separated = separator_hint(rows.names) if rows.textual else None
+        hint = separated or f"name the column of the times with {wording.time}; it has {known}"
         raise InputError(f"no column {rule.time}", where=rows.where, hint=hint)
     times = _times(rows, rule.time, rule.time_unit)
     warning = None

@@ -1,4 +1,4 @@
-"""Suggestions for unknown names and decimal commas, numbers of things, and names typed outside SQL."""
+"""Suggestions for unknown names, numbers of things, and names typed outside SQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Iterable
 from difflib import get_close_matches
 
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def normalized_name(name: str, known: Container[str]) -> str:
@@ -21,19 +21,29 @@ def normalized_name(name: str, known: Container[str]) -> str:
     return name if name in known else name.lower()
 
 
-def suggest(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """A hint for an unknown name: the closest known name, else `otherwise`, else all known names.
+def suggest(name: str, known: Iterable[str], otherwise: str | None = None, *, quoted: bool = False) -> str:
+    """A hint for an unknown name: the closest known name, else `otherwise`, else all known names. `quoted`:
+    the name is written in SQL, where some names need double quotes.
 
     >>> suggest("tmep", ["temp", "rh"])
     "did you mean 'temp'?"
     >>> suggest("x", ["temp", "rh"])
     'known names: rh, temp'
+    >>> suggest("temp", ["Temp", "rh"], quoted=True)
+    'write "Temp" with its double quotes: names without quotes are folded to lower case'
     """
     names = sorted(set(known))
     folded = {known.lower(): known for known in names}
     close = get_close_matches(name.lower(), folded, n=1)
     if close:
-        return f"did you mean '{folded[close[0]]}'?"
+        found = folded[close[0]]
+        if not quoted or _PLAIN.fullmatch(found):
+            return f"did you mean '{found}'?"
+        why = "names without quotes are folded to lower case"
+        if not _PLAIN.fullmatch(found.lower()):
+            why = "only letters, digits and _ need no quotes"
+        shown = found.replace('"', '""')
+        return f'write "{shown}" with its double quotes: {why}'
     if otherwise is not None:
         return otherwise
     return f"known names: {', '.join(names)}" if names else "none is defined yet"
@@ -46,12 +56,3 @@ def counted(number: int, noun: str) -> str:
     ('1 cell', '2 cells')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def decimal_point(text: str) -> str | None:
-    """A number that is written with a decimal comma, with a point instead; None for any other text.
-
-    >>> decimal_point("-3,5"), decimal_point("1,000,000"), decimal_point("3.5")
-    ('-3.5', None, None)
-    """
-    return text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text.strip()) else None

@@ -15,6 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tamis.errors import InputError
+from tamis.query.file_text import encoding_problem, first_cells, separator_hint, wide_encoding
 from tamis.recordings.json_structure import ComplexityError
 from tamis.recordings.json_text import loads
 from tamis.recordings.rows import ArrowRows, JsonRows, Rows
@@ -51,6 +52,8 @@ def read_rows(path: str, form: Format | None = None) -> Rows:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"can't be read: {error.strerror}", where=where) from error
+    if known != "parquet" and wide_encoding(data) is not None:
+        raise _of_encoding(data, where)
     try:
         if known == "csv":
             return _csv(data, where)
@@ -58,7 +61,16 @@ def read_rows(path: str, form: Format | None = None) -> Rows:
             return _ndjson(data, where)
         return ArrowRows(pyarrow.parquet.read_table(io.BytesIO(data)), where, textual=False)
     except pa.ArrowException as error:
-        raise InputError(str(error).strip(), where=where, hint=f"it is read as {known}") from error
+        if known == "csv" and encoding_problem(data) is not None:
+            raise _of_encoding(data, where) from error
+        separated = separator_hint(first_cells(data)) if known == "csv" else None
+        hint = separated or f"it is read as {known}"
+        raise InputError(str(error).strip(), where=where, hint=hint) from error
+
+
+def _of_encoding(data: bytes, where: str) -> InputError:
+    what, hint = encoding_problem(data) or ("it can't be read as text", "save it as UTF-8")
+    return InputError(what, where=where, hint=hint)
 
 
 def write_rows(rows: Rows, path: str, form: Format | None = None) -> None:
@@ -129,6 +141,8 @@ def _ndjson(data: bytes, where: str) -> Rows:
         try:
             one = loads(line)
         except orjson.JSONDecodeError as error:
+            if encoding_problem(line) is not None:
+                raise _of_encoding(data, where) from error
             raise InputError(f"not JSON: {error}", where=f"{where}, line {number}") from error
         except ComplexityError as error:
             raise InputError(error.what, where=f"{where}, line {number}") from error

@@ -7,6 +7,7 @@ becomes NULL. Each value is judged alone, not by its neighbours.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +20,11 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME
+from tamis.query.file_text import number_hint
 from tamis.recordings.time_units import PER_SECOND, TimeUnit, plausible_unit
 
 _NONE = type(None)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,17 @@ def _one(value: Any, type_: Type, unit: TimeUnit) -> Any:
             return int(value)
     elif (type_ is Type.VARCHAR and kind is str) or (type_ is Type.BOOLEAN and kind is bool):
         return value
-    raise _Misfit(Reason.WRONG_TYPE, f"{excerpt(value)} is not of type {type_}")
+    raise _Misfit(Reason.WRONG_TYPE, f"{excerpt(value)} is not of type {type_}{_number_hint(value, type_)}")
+
+
+def _number_hint(value: Any, type_: Type) -> str:
+    """A hint for a number that is written as text; empty for anything else."""
+    if type(value) is not str or not type_.numeric:
+        return ""
+    hint = number_hint(value)
+    if hint is None and value.strip() and _NUMBER.fullmatch(value.strip()):
+        hint = "send the number without quotes"
+    return "" if hint is None else f"; {hint}"
 
 
 def _time(value: Any, unit: TimeUnit) -> int:

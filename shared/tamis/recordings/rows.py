@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tamis.errors import InputError
+from tamis.query.file_text import separator_hint
 from tamis.query.names import suggest
 from tamis.recordings.field_paths import FieldPath, of_column
 
@@ -163,14 +164,15 @@ class JsonRows:
 _KINDS: Mapping[type, type | None] = {type(None): None, int: float}  # JSON has one kind of number
 
 
-def check_column(rows: Rows, name: str) -> None:
-    """Raise InputError where the rows have no such column, or two of this name."""
+def check_column(rows: Rows, name: str, *, declared: bool = False) -> None:
+    """Raise InputError where the rows have no such column, or two of this name. `declared`: the name stands
+    in SQL.
+    """
     if not rows.has(name):
-        raise InputError(
-            f"no column {name}",
-            where=rows.where,
-            hint=suggest(name, rows.names, f"it has {', '.join(rows.names) or 'no columns'}"),
-        )
+        separated = separator_hint(rows.names) if rows.textual else None
+        known = f"it has {', '.join(rows.names) or 'no columns'}"
+        hint = separated or suggest(name, rows.names, known, quoted=declared)
+        raise InputError(f"no column {name}", where=rows.where, hint=hint)
     if any(list(rows.names).count(one) > 1 for one in (name, *of_column(name).names)):
         raise InputError(f"two columns {name}", where=rows.where, hint="rename one of them")
 

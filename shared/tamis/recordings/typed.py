@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector
+from tamis.query.file_text import separator_hint
 from tamis.query.model import StreamDef
 from tamis.query.names import suggest
 from tamis.recordings.field_paths import of_column
 from tamis.recordings.files import Format, read_rows
-from tamis.recordings.implausible_times import implausibility
+from tamis.recordings.implausible_times import implausibility, implausible
 from tamis.recordings.late_readings import LateCause, late_cause
 from tamis.recordings.refusals import Refusal, refusals
-from tamis.recordings.rows import Rows
+from tamis.recordings.rows import Rows, check_column
 from tamis.recordings.time_units import PER_SECOND, TimeUnit
 from tamis.recordings.values import Values, iso_text, nulls, values_of
 
@@ -160,6 +161,9 @@ def _typed(
     stream: StreamDef, rows: Rows, unit: TimeUnit, absent_is_null: bool, as_arrived: bool
 ) -> Recording:
     absent = _absent(stream, rows) if absent_is_null else []
+    for column in stream.columns:
+        if column.name not in absent and rows.names:
+            check_column(rows, column.name, declared=True)
     found = {
         column.name: nulls(column.type, len(rows))
         if column.name in absent
@@ -173,6 +177,7 @@ def _typed(
     order = _order(rows, keep) if ORDER in rows.names else None
     said = None if stream.time is None else _implausibility(found[stream.time], unit)
     unread = set(rows.names).difference(*(of_column(column.name).names for column in stream.columns))
+    separated = separator_hint(rows.names) if rows.textual else None
     implausible_times = () if said is None else (f"{rows.where}: {said}",)
     late = _late(stream, columns) if as_arrived else np.zeros(int(keep.sum()), np.bool_)
     late_causes = _late_causes(stream, columns, late, rows, np.flatnonzero(keep)) if as_arrived else ()
@@ -190,7 +195,7 @@ def _typed(
         refusals=reasons,
         absent=tuple(
             f"{rows.where} has no column {name}, which is NULL in its readings, as at an edge; "
-            + suggest(name, unread, f"it has {', '.join(rows.names)}")
+            + (separated or suggest(name, unread, f"it has {', '.join(rows.names)}", quoted=True))
             for name in absent
         ),
     )
@@ -244,7 +249,19 @@ def _implausibility(times: Values, unit: TimeUnit) -> str | None:
         numbers = given.drop_null().cast(pa.float64(), safe=False).to_numpy()
         return implausibility(numbers[np.isfinite(numbers)] * (1_000_000 / PER_SECOND[unit]), unit)
     known = ~times.unusable if times.vector.null is None else ~times.unusable & ~times.vector.null
-    return implausibility(times.vector.data[known], None)
+    ticks = times.vector.data[known]
+    far = np.flatnonzero(implausible(ticks))
+    # Text may have numbers beside dates.
+    first = None if given is None or not len(far) else given[int(np.flatnonzero(known)[far[0]])].as_py()
+    return implausibility(ticks, unit if isinstance(first, str) and _is_number(first) else None)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _order(rows: Rows, keep: Mask) -> NDArray[np.int64]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -18,11 +20,12 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME
-from tamis.query.names import decimal_point
+from tamis.query.file_text import number_hint
+from tamis.recordings.implausible_times import date
 from tamis.recordings.iso_times import iso_ticks, iso_time
 from tamis.recordings.json_values import convert
 from tamis.recordings.rows import JsonRows, Rows
-from tamis.recordings.time_units import PER_SECOND, TimeUnit
+from tamis.recordings.time_units import PER_SECOND, TimeUnit, plausible_unit
 
 _ARROW = {
     Type.VARCHAR: pa.string(),
@@ -162,6 +165,14 @@ def _whole(cells: pa.ChunkedArray) -> pa.ChunkedArray:
         return cells.cast(pa.float64()).cast(pa.int64())
 
 
+def _number(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Cells as integers, or as DOUBLEs if one of them isn't an integer."""
+    try:
+        return cells.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return cells.cast(pa.float64())
+
+
 def _converts(one: pa.ChunkedArray, type_: Type) -> bool:
     try:
         _whole(one) if type_ in (Type.INT, Type.BIGINT) else one.cast(_ARROW[type_])
@@ -191,10 +202,29 @@ def _misfit(value: object, type_: Type, where: str) -> InputError:
             hint = "add its date"
         elif isinstance(value, datetime.timedelta):
             hint = "add it to the time that it counts from"
+        elif (said := _in_another_unit(value)) is not None:
+            hint = said
         return InputError(f"{value!r:.60} is not a time", where=where, hint=hint)
-    pointed = decimal_point(value) if isinstance(value, str) and type_ is Type.DOUBLE else None
-    hint = "correct it or leave the row out" if pointed is None else f"write a decimal point: {pointed}"
+    number = number_hint(value) if isinstance(value, str) and type_.numeric else None
+    hint = number or "correct it or leave the row out"
     return InputError(f"{value!r:.60} is not of type {type_}", where=where, hint=hint)
+
+
+def _in_another_unit(value: object) -> str | None:
+    """A hint for a number with a fraction, which whole microseconds don't have; None for anything else."""
+    try:
+        number = float(value) if isinstance(value, str | int | float | Decimal) else math.nan
+    except ValueError:
+        return None
+    if not isfinite(number):
+        return None
+    fits = plausible_unit(round(number), "us")
+    if fits is None:
+        return None
+    moment = date(round(number * 1_000_000 / PER_SECOND[fits]))
+    return (
+        f"numbers are read as whole microseconds; in {fits} it would be {moment}: set the time unit to {fits}"
+    )
 
 
 def _times(cells: pa.ChunkedArray, textual: bool, place: Callable[[int], str], unit: TimeUnit) -> Values:
@@ -213,11 +243,11 @@ def _times(cells: pa.ChunkedArray, textual: bool, place: Callable[[int], str], u
         number = Type.DOUBLE if _fractional(cells.type) and unit != "us" else Type.BIGINT
         return _from_numbers(_typed(cells, number, False, place), unit)
     text = cells.cast(pa.string())
-    for kind in (pa.int64(), pa.float64())[: (1 if unit == "us" else 2) if textual else 0]:
+    if textual:
         try:
-            return _from_numbers(text.cast(kind), unit)
+            return _from_numbers(_whole(text) if unit == "us" else _number(text), unit)
         except pa.ArrowInvalid:
-            continue
+            pass  # some are ISO 8601, or mistakes
     try:
         return _ticks(iso_ticks(text), text)
     except pa.ArrowInvalid:

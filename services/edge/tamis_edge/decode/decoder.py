@@ -19,7 +19,7 @@ from tamis.plan.model import StreamPlan
 from tamis.recordings.field_paths import FieldPath
 from tamis.recordings.json_values import Offence
 from tamis.recordings.time_units import TimeUnit
-from tamis_edge.core.max_ahead import limit, too_far
+from tamis_edge.core.max_ahead import ahead_of_clock, limit, too_far
 from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.decode.by_schema.logical_types import WantedColumn
 from tamis_edge.decode.by_schema.rows import SchemaRows, Schemas
@@ -181,10 +181,7 @@ class Decoder:
         accuse(
             np.flatnonzero(too_far(times, now, self._most) & ~bad),
             Reason.AHEAD_OF_CLOCK,
-            lambda row: (
-                f"{stream.time}: {(int(times[row]) - now) / 1e6:.3f} s ahead of this edge's clock; "
-                f"max_ahead is {(self._most or 0) / 1e6:g} s"
-            ),
+            lambda row: f"{stream.time}: {ahead_of_clock(int(times[row]) - now, self._most or 0)}",
         )
         good = np.flatnonzero(~bad)
         if len(good) < n:

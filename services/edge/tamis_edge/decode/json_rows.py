@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from tamis.messaging.dead_letters import Reason
+from tamis.query.file_text import wide_encoding
 from tamis.recordings.json_structure import ComplexityError, check_complexity
 from tamis.recordings.json_text import loads
 from tamis.recordings.json_values import Offence
@@ -81,6 +82,9 @@ def _parse_one(payload: bytes, limit: int) -> Any:
     try:
         return loads(payload)
     except orjson.JSONDecodeError as error:
+        wide = wide_encoding(payload)
+        if wide is not None:
+            raise _Refused(Reason.UNDECODABLE, f"not JSON: {wide}, and not UTF-8; send it in UTF-8") from None
         raise _Refused(Reason.UNDECODABLE, f"not JSON: {error}") from None
     except ComplexityError as error:
         raise _Refused(Reason.UNDECODABLE, str(error)) from None

@@ -121,7 +121,7 @@ class Intake:
             readings=f"{len(found)} of {count}",
             first=found[0].error,
             clock=datetime.fromtimestamp(now / 1e6, UTC).isoformat(),
-            hint="compare the clocks of this machine and of the sender"
+            hint="compare the clocks of this machine and of the sender, and the time zone of its times"
             if len(found) == count
             else "correct their sender's clock",
         )

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from tamis.errors import UnavailableError
 from tamis.messaging.topics import is_stream_name
 from tamis.plan.model import Plan
+from tamis.query.file_text import wide_encoding
 from tamis.recordings.json_structure import ComplexityError, lines, parts
 from tamis.recordings.json_text import loads
 from tamis.settings.http_security import HttpSecurity
@@ -230,6 +231,9 @@ def split(body: bytes, content_type: str) -> list[bytes]:
         TooManyError: there are more than `MOST_READINGS`.
     """
     body = body.removeprefix(BOM_UTF8)
+    wide = wide_encoding(body)
+    if wide is not None:
+        raise ValueError(f"not JSON: {wide}, and not UTF-8; send it in UTF-8")
     document = None
     if "ndjson" not in content_type and "jsonlines" not in content_type:
         document = parts(body, MOST_READINGS)

@@ -10,6 +10,7 @@ import click
 
 from tamis.errors import InputError
 from tamis.offline.statements import parsed
+from tamis.query.file_text import encoding_problem
 from tamis.query.model import Catalog, Statement
 
 STANDARD_INPUT = "-"
@@ -47,4 +48,6 @@ def read_sql(source: str) -> str:
     except OSError as error:
         raise InputError(f"can't be read: {error.strerror}", where=source) from None
     except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 at byte {error.start}", where=source) from None
+        problem = encoding_problem(data)
+        hint = "save it as UTF-8" if problem is None else problem[1]
+        raise InputError(f"is not UTF-8 at byte {error.start}", where=source, hint=hint) from None

@@ -13,7 +13,8 @@ from pathlib import Path
 from tamis.durations import seconds
 from tamis.errors import InputError
 from tamis.query.file_access import FileAccess
-from tamis.query.names import counted, decimal_point, suggest
+from tamis.query.file_text import SAMPLE, encoding_problem, number_hint, separator_hint
+from tamis.query.names import counted, suggest
 from tamis.query.patterns.inline_text import MOST_CHARACTERS
 from tamis.query.patterns.resampling import median_step, resampled
 from tamis.query.units import parse_timestamp
@@ -101,6 +102,10 @@ class _Row:
 def _table(shown: str, path: str) -> tuple[Sequence[str] | None, list[_Row]]:
     """The header, None if the file has none, and the rows. All have the same number of cells."""
     try:
+        with open(path, "rb") as beginning:
+            problem = encoding_problem(beginning.read(SAMPLE), cut=True)
+        if problem is not None:
+            raise InputError(problem[0], where=shown, hint=problem[1])
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
             # An empty line is a NULL of a file with one column, except after the last row.
@@ -117,6 +122,9 @@ def _table(shown: str, path: str) -> tuple[Sequence[str] | None, list[_Row]]:
         rows.pop()
     if not rows:
         raise InputError("the file has no rows", where=shown, hint="write one value in each row")
+    separated = separator_hint(rows[0].cells)
+    if separated is not None:
+        raise InputError(f"the file has the one column {rows[0].cells[0]:.80}", where=shown, hint=separated)
     width = len(rows[0].cells)
     other = next((row for row in rows if len(row.cells) != width), None)
     if other is not None:
@@ -177,8 +185,7 @@ def _value(where: str, cell: str) -> float:
         hint = "a pattern has no gaps: fill the value in, or leave out what lies before or behind the gap"
         raise InputError("the value is missing", where=where, hint=hint)
     if found is None:
-        pointed = decimal_point(cell)
-        hint = "write a number such as 0.5 or 1e3" if pointed is None else f"write a decimal point: {pointed}"
+        hint = number_hint(cell) or "write a number such as 0.5 or 1e3"
         raise InputError(f"'{cell[:40]}' isn't a number", where=where, hint=hint)
     if not isfinite(found):
         raise InputError(f"the value is {cell}", where=where, hint="a pattern has finite values")

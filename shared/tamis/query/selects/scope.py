@@ -111,7 +111,7 @@ class FromScope:
             context.error_once(f"no stream in FROM has a column '{name.text}'", node, hint)
         else:
             names = [column for item in visible for column in item.columns or {}]
-            hint = suggest(name.text, names, _text_hint(node, name, names))
+            hint = suggest(name.text, names, _text_hint(node, name, names), quoted=True)
             context.error_once(f"no stream in FROM has a column '{name.text}'", node, hint)
         return None
 
@@ -128,7 +128,7 @@ class FromScope:
             if name.text not in item.columns:
                 if not self._reported_as_window_column(context, node, name.text):
                     what = f"'{item.alias}' has no column '{name.text}'"
-                    context.error_once(what, node, suggest(name.text, item.columns))
+                    context.error_once(what, node, suggest(name.text, item.columns, quoted=True))
                 return None
             return item.columns[name.text]
         if self.duplicate_alias or any(not item.alias for item in self.items):

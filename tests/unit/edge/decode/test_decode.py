@@ -95,7 +95,11 @@ POISON = [
     (_good(ok="NaN", other="[Infinity, {}]"), Reason.NOT_A_NUMBER, "ok: NaN"),
     (_good(temp='[NaN, "' + "x" * 100 + '"]'), Reason.WRONG_TYPE, "temp: [null,"),
     ({**GOOD, "site": "x" * MAX_READING}, Reason.TOO_LARGE, "bytes; the limit is"),
-    ({**GOOD, "ts": NOW + 61_000_000}, Reason.AHEAD_OF_CLOCK, "ts: 61.000 s ahead of this edge's clock"),
+    (
+        {**GOOD, "ts": NOW + 61_000_000},
+        Reason.AHEAD_OF_CLOCK,
+        "ts: 61.000 s (1.0 minutes) ahead of this edge's clock",
+    ),
 ]
 
 

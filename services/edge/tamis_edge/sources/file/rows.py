@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow.parquet
 
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
+from tamis.query.file_text import SAMPLE, encoding_problem, first_cells, separator_hint, wide_encoding
 from tamis.recordings.files import EXTENSIONS
 from tamis_edge.sources.base import READ_BYTES, Delivery, Payloads, RawColumns, payloads
 from tamis_edge.sources.file.csv_rows import csv_blocks
@@ -39,6 +40,8 @@ def check(path: Path, form: str, source: str) -> None:
         with path.open("rb") as file:
             if form == "parquet":
                 pa.parquet.ParquetFile(file)
+            else:
+                _check_text(file, form, path)
     except OSError as error:
         if set("*?[") & set(str(path)) and not path.exists():
             hint = f"a path names one file, and is no pattern; add a source for each file to {source!r}"
@@ -47,6 +50,18 @@ def check(path: Path, form: str, source: str) -> None:
         raise InputError(
             f"isn't Parquet: {error}", where=str(path), hint=f"correct the `format` of source {source!r}"
         ) from error
+
+
+def _check_text(file: BinaryIO, form: str, path: Path) -> None:
+    """Raises InputError if a file is UTF-16 or UTF-32, or if its cells aren't separated by commas."""
+    beginning = file.read(SAMPLE)
+    problem = encoding_problem(beginning, cut=True)
+    if problem is not None and wide_encoding(beginning) is not None:
+        raise InputError(problem[0], where=str(path), hint=problem[1])
+    header = first_cells(beginning)
+    separated = separator_hint(header) if form == "csv" else None
+    if separated is not None:
+        raise InputError(f"its one column is {header[0]!r:.80}", where=str(path), hint=separated)
 
 
 def read(path: Path, form: str, types: dict[str, Type], offset: int) -> Iterator[Delivery]:
