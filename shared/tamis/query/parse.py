@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from itertools import islice
 
@@ -26,6 +27,8 @@ from tamis.query.syntax.text import (
 
 # A message that names more functions of a cycle would be too long to read.
 MOST_SHOWN = 10
+# Missing semicolons at which a text is divided. Each time, the rest of the text is read again.
+MOST_DIVIDED = 20
 
 
 def parse(
@@ -56,9 +59,11 @@ def parse(
         raise SqlErrors([context.text.error(what, pieces[-1].start, hint)])
     if len(context.errors) > MOST_ERRORS:
         raise SqlErrors(context.errors)
-    cursors = [(piece, statement_cursor(context, piece)) for piece in pieces]
+    cursors = deque((piece, statement_cursor(context, piece)) for piece in pieces)
     _report_cycles(context, [cursor for _, cursor in cursors])
-    for piece, cursor in cursors:
+    divided = 0
+    while cursors:
+        piece, cursor = cursors.popleft()
         if len(context.errors) >= MOST_ERRORS:
             context.errors.append(context.text.too_many(cursor.offset))
             break
@@ -66,7 +71,11 @@ def parse(
             continue
         before = len(context.errors)
         statement = None if piece.damaged else _statement(context, cursor, carry_out)
-        _keep_first(context.errors, before)
+        parts = _at_missing_semicolon(context, cursor, before)
+        if parts and divided < MOST_DIVIDED:
+            divided += 1
+            cursors.extendleft((piece, part) for part in reversed(parts))
+            continue
         if statement is None:
             mark_broken(context, cursor.tokens)
         else:
@@ -117,12 +126,23 @@ def _statement(
     return None
 
 
-def _keep_first(errors: list[SqlError], before: int) -> None:
-    """Of the mistakes of one statement, keep only a missing semicolon, if there is one: the others come from
-    reading two statements as one.
+def _at_missing_semicolon(context: Context, cursor: Cursor, before: int) -> tuple[Cursor, ...]:
+    """The two statements between which a semicolon is missing; empty if none is. Of the mistakes that were
+    reported for them as one statement, after the first `before` ones, only the missing semicolon is kept: the
+    others come from reading two statements as one, and those of each statement are found when it is read.
     """
-    missing = [error for error in errors[before:] if error.hint == END_BEFORE]
-    errors[before:] = missing[:1] or errors[before:]
+    missing = next((error for error in context.errors[before:] if error.hint == END_BEFORE), None)
+    if missing is None or missing.position is None:
+        return ()
+    context.errors[before:] = [missing]
+    at = context.text.offset(missing.position)
+    first = [token for token in cursor.tokens if token.start < at]
+    if not first:
+        return ()
+    return (
+        Cursor(context.text, first, first[-1].end + 1),
+        Cursor(context.text, cursor.tokens[len(first) :], cursor.end),
+    )
 
 
 def _report_cycles(context: Context, cursors: list[Cursor]) -> None:

@@ -1,12 +1,16 @@
-"""A missing semicolon is one mistake: nothing that follows from it is reported as well."""
+"""A missing semicolon is one mistake: nothing that follows from it is reported as well, and all other
+mistakes of the two statements are.
+"""
 
 from __future__ import annotations
+
+import time
 
 import pytest
 
 from tamis.errors import SqlErrors
 from tamis.query.model import Catalog
-from tamis.query.parse import parse
+from tamis.query.parse import MOST_DIVIDED, parse
 
 AIR = "CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE, WATERMARK FOR ts AS ts);\n"
 ENDS = "end the statement before it with a semicolon"
@@ -23,7 +27,24 @@ ENDS = "end the statement before it with a semicolon"
         (
             "CREATE ALERT a AS SELECT k, y FROM air WHERE x > 1\n"
             "CREATE ALERT b AS SELECT z FROM air WHERE z > 2",
-            [f"line 3, column 1: unexpected 'CREATE'; {ENDS}"],
+            [
+                "line 2, column 29: no stream in FROM has a column 'y'; known names: k, ts, x",
+                f"line 3, column 1: unexpected 'CREATE'; {ENDS}",
+                "line 3, column 26: no stream in FROM has a column 'z'; known names: k, ts, x",
+            ],
+        ),
+        (
+            "CREATE STREAM h AS SELECT k, ts, x FROM air WHERE kk = 'a'\n"
+            "CREATE ALERT b AS SELECT k FROM h WHERE x > 2 CREATE ALERT c AS SELECT w FROM air\n"
+            "DROP ALERT e;",
+            [
+                "line 2, column 51: no stream in FROM has a column 'kk'; did you mean 'k'?",
+                f"line 3, column 1: unexpected 'CREATE'; {ENDS}",
+                f"line 3, column 47: unexpected 'CREATE'; {ENDS}",
+                "line 3, column 72: no stream in FROM has a column 'w'; known names: k, ts, x",
+                f"line 4, column 1: unexpected 'DROP'; {ENDS}",
+                "line 4, column 12: there is no alert 'e'; none is defined yet",
+            ],
         ),
         (
             "CREATE FUNCTION f(v DOUBLE) RETURNS DOUBLE AS 2 * v\n"
@@ -41,7 +62,10 @@ ENDS = "end the statement before it with a semicolon"
         ),
         (
             "CREATE ALERT a AS SELECT k FROM air\nDROP ALERT b;",
-            [f"line 3, column 1: unexpected 'DROP'; {ENDS}"],
+            [
+                f"line 3, column 1: unexpected 'DROP'; {ENDS}",
+                "line 3, column 12: there is no alert 'b'; known names: a",
+            ],
         ),
         (
             "CREATE FUNCTION f(v DOUBLE) RETURNS DOUBLE AS f(v) + 1;",
@@ -56,3 +80,12 @@ def test_a_missing_semicolon_is_reported_once(text: str, mistakes: list[str]) ->
     with pytest.raises(SqlErrors) as raised:
         parse(AIR + text, Catalog())
     assert [str(error) for error in raised.value.errors] == mistakes
+
+
+def test_a_long_text_without_semicolons_is_read_soon() -> None:
+    text = "\n".join(f"CREATE ALERT a{number} AS SELECT y FROM air" for number in range(2_000))
+    began = time.monotonic()
+    with pytest.raises(SqlErrors) as raised:
+        parse(AIR + text, Catalog())
+    assert time.monotonic() - began < 10
+    assert 1 + 2 * MOST_DIVIDED >= len(raised.value.errors) > MOST_DIVIDED

@@ -61,6 +61,10 @@ class Text:
         start = self._lines[line - 1]
         return Position(line, offset - start + 1, self.file, _marked(self.text, start, offset))
 
+    def offset(self, position: Position) -> int:
+        """The offset of a position in this text."""
+        return self._lines[position.line - 1] + position.column - 1
+
     def error(self, what: str, offset: int, hint: str) -> SqlError:
         """A mistake at an offset."""
         return SqlError(what, self.position(offset), hint)
