@@ -28,7 +28,7 @@ def test_requests_wait_for_their_turns_up_to_a_limit() -> None:
         await asyncio.sleep(0)
         waiting = asyncio.create_task(turns.run(lambda: "second"))
         await asyncio.sleep(0)
-        with pytest.raises(UnavailableError, match="1 requests wait for their turn"):
+        with pytest.raises(UnavailableError, match="requests that read from Kafka are waiting: 1"):
             await turns.run(lambda: "third")
         gate.set()
         assert await running and await waiting == "second"
@@ -91,4 +91,4 @@ def test_reads_of_topics_do_not_hold_up_other_requests() -> None:
     assert {answer.status_code for answer in answers} == {503}
     assert all(answer.headers["retry-after"] == "1" for answer in answers)
     said = [answer.json()["detail"] for answer in answers]
-    assert sum("wait for their turn" in one for one in said) == refused, said
+    assert sum("that read from Kafka are waiting" in one for one in said) == refused, said

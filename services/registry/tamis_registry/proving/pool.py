@@ -178,6 +178,9 @@ class _Work:
         pool = self._pool
         # The last that was given back: it knows the definitions, and others need not be started.
         prover = pool._idle.pop()
+        if self._client.rank == Rank.READER and pool._idle:
+            # A writer who comes meanwhile needn't wait until another process has started.
+            pool._threads.submit(pool._idle[-1].start)
         work = self._begun(prover.kill, partial(ask, prover))
         work.add_done_callback(partial(self._give_back, prover))
         try:

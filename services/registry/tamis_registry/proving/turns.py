@@ -37,6 +37,9 @@ class Client:
     rank: Rank = Rank.READER
 
 
+NOBODY = Client()
+
+
 @dataclass(eq=False)
 class Turn:
     """A request that waits or has its turn. `end` ends its work early; `ended`: this was done for others."""
@@ -49,7 +52,7 @@ class Turn:
 
 
 class Turns:
-    """Turns at `places`. Of several places, one is never taken by readers. For one event loop."""
+    """Turns at `places`. For one event loop."""
 
     def __init__(
         self,
@@ -57,12 +60,14 @@ class Turns:
         most_waiting: int = MOST_WAITING,
         patience: float | None = None,
         what: str = "requests with SQL statements",
+        reserved: int = 1,
     ) -> None:
-        """`what`: the requests, in messages. `patience`: at a single place, the seconds after which a change
+        """`what`: the requests, in messages. `reserved`: of several places, those that readers never take.
+        `patience`: at a single place, the seconds after which a change
         or a writer that waits ends the work of a reader. None: never.
         """
         self._places, self._most_waiting, self._what = places, most_waiting, what
-        self._for_readers = max(1, places - 1)
+        self._for_readers = max(1, places - reserved)
         self._patience = patience if places == 1 else None
         self._waiting: list[Turn] = []
         self._running: list[Turn] = []

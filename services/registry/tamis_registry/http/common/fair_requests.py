@@ -7,6 +7,7 @@ and the registry's loop.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,12 +15,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tamis.errors import UnavailableError
 from tamis_registry.http.common.problems import problem_of
 from tamis_registry.http.common.rights import client_of
-from tamis_registry.proving.turns import Turns
+from tamis_registry.proving.turns import Client, Turns
 
 # At a time; one of them is left to writers.
 PLACES = 4
 # A console that is opened sends some twenty requests at once.
 MOST_WAITING = 200
+
+# Who sent the request that is being answered.
+asking: ContextVar[Client] = ContextVar("asking")
 
 
 class FairRequests:
@@ -31,12 +35,17 @@ class FairRequests:
         self._turns = Turns(PLACES, MOST_WAITING, what="requests")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._has_own(scope["path"]):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         request = Request(scope)
+        client = client_of(request, changes=request.method not in ("GET", "HEAD"))
+        asking.set(client)
+        if self._has_own(scope["path"]):
+            await self._app(scope, receive, send)
+            return
         try:
-            turn = await self._turns.take(client_of(request, changes=request.method not in ("GET", "HEAD")))
+            turn = await self._turns.take(client)
         except UnavailableError as error:
             await problem_of(error)(scope, receive, send)
             return

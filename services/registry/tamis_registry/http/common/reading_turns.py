@@ -9,6 +9,8 @@ from typing import TypeVar
 import anyio
 
 from tamis.errors import UnavailableError
+from tamis_registry.http.common.fair_requests import asking
+from tamis_registry.proving.turns import NOBODY, Turns
 
 T = TypeVar("T")
 
@@ -20,36 +22,32 @@ WAIT_SECONDS = 5.0
 
 
 class ReadingTurns:
-    """Runs functions that read topics, `readers` at a time; further ones wait. For one event loop."""
+    """Runs functions that read topics, `readers` at a time; further ones wait, writers first. For one event
+    loop.
+    """
 
     def __init__(
         self, readers: int = READERS, *, waiting: int = WAITING, seconds: float = WAIT_SECONDS
     ) -> None:
-        self._readers, self._most_waiting, self._seconds = readers, waiting, seconds
-        self._free = asyncio.Semaphore(readers)
+        self._readers, self._seconds = readers, seconds
+        # None is reserved: a turn is short.
+        self._turns = Turns(readers, waiting, what="requests that read from Kafka", reserved=0)
         # The threads of other requests have a limit of their own, which is the library's.
         self._threads = anyio.CapacityLimiter(readers)
-        self._waiting = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """The result of `work`, which runs in a thread.
+        """The result of `work`, which runs in a thread, for the client whose request is being answered.
 
         Raises UnavailableError if too many requests wait, or if it doesn't get its turn in time.
         """
-        if self._free.locked() and self._waiting >= self._most_waiting:
-            raise self._refused(f"{self._waiting} requests wait for their turn to read from Kafka")
-        self._waiting += 1
         try:
             async with asyncio.timeout(self._seconds):
-                await self._free.acquire()
+                turn = await self._turns.take(asking.get(NOBODY))
         except TimeoutError:
-            raise self._refused(f"{self._readers} requests read from Kafka already") from None
-        finally:
-            self._waiting -= 1
+            what = f"{self._readers} requests read from Kafka already"
+            hint = "try again in a few seconds"
+            raise UnavailableError(what, where="registry", hint=hint) from None
         try:
             return await anyio.to_thread.run_sync(work, limiter=self._threads)
         finally:
-            self._free.release()
-
-    def _refused(self, what: str) -> UnavailableError:
-        return UnavailableError(what, where="registry", hint="try again in a few seconds")
+            self._turns.release(turn)
