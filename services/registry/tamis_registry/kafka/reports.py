@@ -87,6 +87,8 @@ def _check_text(value: object) -> None:
 
 
 def _check(topic: StreamState) -> None:
+    if type(topic.keys) is not int:
+        raise TypeError("the number of keys must be an integer")
     if topic.frontier is not None and type(topic.frontier) is not int:
         raise TypeError("a frontier must be an integer or null")
 
