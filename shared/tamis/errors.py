@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tamis.printable import printable
+
 EXIT_INPUT = 2  # wrong input: a retry would end in the same way
 # The environment variable with the exit code that tells a supervisor to try again.
 EXIT_UNAVAILABLE = "TAMIS_EXIT_UNAVAILABLE"
@@ -104,7 +106,8 @@ class SqlError(InputError):
 
     def __init__(self, what: str, position: Position | None = None, hint: str | None = None) -> None:
         self.position = position
-        super().__init__(what, where=str(position) if position else None, hint=hint)
+        # It may have a name or a text of somebody else, in which a line break would begin another message.
+        super().__init__(printable(what), where=str(position) if position else None, hint=hint)
 
     @property
     def shown(self) -> str:

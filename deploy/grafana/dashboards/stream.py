@@ -89,6 +89,14 @@ STREAM = build(
                     ),
                 ),
                 Panel(
+                    "Keys",
+                    (
+                        ('tamis_registry_keys{stream=~"$stream"}', "{{topic}} at the joiner"),
+                        ('max by (topic) (tamis_edge_keys{stream=~"$stream"})', "{{topic}} at one shard"),
+                        ('tamis_registry_declared_keys{stream=~"$stream"}', "{{topic}} declared"),
+                    ),
+                ),
+                Panel(
                     "Times begun anew",
                     (
                         (

@@ -66,6 +66,7 @@ class EdgeTelemetry:
         remembered: dict[str, int] = defaultdict(int)
         inbox: dict[str, int] = defaultdict(int)
         watched: dict[str, Counter[str]] = defaultdict(Counter)
+        keys: Counter[tuple[str, str]] = Counter()
         with metrics.replacing(*OF_SHARDS):
             for worker in workers:
                 stream, shard = worker.label, worker.source.name
@@ -77,6 +78,8 @@ class EdgeTelemetry:
                     # Decided readings that stay only because a restart would need them.
                     inbox[stream] -= run.durable.decided - run.durable.done
                 self.count(stream, run)
+                for topic, count in run.keys.items():
+                    keys[stream, topic] = max(keys[stream, topic], count)
                 held[stream] += run.held
                 remembered[stream] += run.remembered
                 if run.watched:
@@ -93,6 +96,9 @@ class EdgeTelemetry:
                 if run.watermark != START_OF_TIME and not run.ended:
                     metrics.set("tamis_edge_watermark_seconds", run.watermark / 1e6, **labels)
                     metrics.set("tamis_edge_watermark_lag_seconds", (now - run.watermark) / 1e6, **labels)
+        with metrics.replacing("tamis_edge_keys"):
+            for (stream, topic), count in keys.items():
+                metrics.set("tamis_edge_keys", count, edge=edge, stream=stream, topic=topic)
         for stream, waiting in inbox.items():
             metrics.set("tamis_edge_inbox_records", waiting, edge=edge, stream=stream)
             metrics.set("tamis_edge_held_tuples", held[stream], edge=edge, stream=stream)

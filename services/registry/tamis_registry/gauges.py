@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tamis.telemetry import Metrics
+from tamis.telemetry import Metrics, get_logger
+from tamis_registry.core.declared_keys import excesses, key_counts
 from tamis_registry.core.shards.history import history
 from tamis_registry.core.status import View, alert_state
 
+log = get_logger("registry")
+
 REPLACED = (
+    "tamis_registry_keys",
+    "tamis_registry_declared_keys",
     "tamis_registry_shards",
     "tamis_registry_queries",
     "tamis_registry_unproven_streams",
@@ -23,6 +28,20 @@ def show(view: View, metrics: Metrics) -> None:
     """Set every gauge, and remove the gauges of streams and queries that no longer exist."""
     with metrics.replacing(*REPLACED):
         _set(view, metrics)
+
+
+class KeyWarnings:
+    """Warns of each stream with more keys than it declares, once until it has no more."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def show(self, view: View) -> None:
+        """Warn of the streams that were not known before."""
+        found = excesses(view)
+        for stream in found.keys() - self._known:
+            log.warning("a stream has more keys than it declares", stream=stream, reason=found[stream])
+        self._known = set(found)
 
 
 def _set(view: View, metrics: Metrics) -> None:
@@ -58,6 +77,10 @@ def _set(view: View, metrics: Metrics) -> None:
         topics[planned.shards_of] += len(planned.topics)
     for stream, count in topics.items():
         metrics.set("tamis_registry_topics", count, stream=stream)
+    for keys in key_counts(view):
+        labels = {"stream": keys.stream, "topic": keys.topic}
+        metrics.set("tamis_registry_keys", keys.held, **labels)
+        metrics.set("tamis_registry_declared_keys", keys.declared, **labels)
     leases = Counter(lease.stream for lease in view.state.leases.values())
     for stream, count in leases.items():
         metrics.set("tamis_registry_leases", count, stream=stream)

@@ -18,7 +18,7 @@ from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.core.state.records import recover
-from tamis_registry.gauges import show
+from tamis_registry.gauges import KeyWarnings, show
 from tamis_registry.jobs import IDLE, Decide, Jobs
 from tamis_registry.kafka.reports import Reports
 from tamis_registry.kafka.store import FencedError, LostTransactionError, Store
@@ -67,6 +67,7 @@ class Worker:
         self._owner = uuid.uuid4().hex
         self._was_writer = False
         self._jobs = Jobs()
+        self._key_warnings = KeyWarnings()
         self._lock = threading.Lock()
         self._registry: Registry | None = None
         self._away: str | None = "the registry is starting"
@@ -224,7 +225,9 @@ class Worker:
         registry = self._current()
         self._jobs.doing = "planning for shards that came or went"
         change = registry.tick(_now())
-        show(registry.view(_now()), self._metrics)
+        view = registry.view(_now())
+        show(view, self._metrics)
+        self._key_warnings.show(view)
         self._jobs.doing = IDLE
         if change:
             self._perform(store, registry, change)

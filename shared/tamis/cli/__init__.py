@@ -32,6 +32,7 @@ from typing import IO, Any
 import click
 
 from tamis.errors import EXIT_UNAVAILABLE, InputError, TamisError, UnavailableError
+from tamis.printable import printable_lines
 
 _FOLDERS = ("query", "manage", "fleet", "services")
 _KEEP_READINGS = ("fleet", "services")  # on disk, where no other user may read them
@@ -53,6 +54,7 @@ class _Failure(click.ClickException):
         if logs is not None and logs.in_json():
             logs.get_logger("cli").error(self._logged)
         else:
+            self.message = printable_lines(self.message)
             super().show(file)
 
 

@@ -240,6 +240,7 @@ class StreamState:
     left: Integer = NOTHING_LEFT  # no tuple of a shard that has left is later than this event time
     # All tuples that the listed shards sent under plans before this one have been read; None without shards.
     obeyed: Integer | None = None
+    keys: Count = 0  # different partition keys of the tuples
 
 
 @dataclass(frozen=True)

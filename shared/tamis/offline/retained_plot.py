@@ -26,10 +26,12 @@ def draw(axes: Axes, series: RetainedSeries) -> None:
         on, off = key.retained, key.omitted
         axes.plot(times[on], values[on], "o", color=color, markersize=4, label=key.label or "retained")
         axes.plot(times[off], values[off], "x", color=color, markersize=3, alpha=0.6)
-    axes.set_title(title)
-    axes.set_xlabel(series.time_label)
-    axes.set_ylabel(series.value_label)
+    # A $ in a key or a name is no formula of TeX.
+    axes.set_title(title, parse_math=False)
+    axes.set_xlabel(series.time_label, parse_math=False)
+    axes.set_ylabel(series.value_label, parse_math=False)
     if len(shown) > 1:
-        axes.legend()
+        for text in axes.legend().get_texts():
+            text.set_parse_math(False)
     if times.dtype.kind == "M":
         axes.figure.autofmt_xdate()

@@ -13,6 +13,7 @@ from tamis.errors import InputError
 from tamis.offline.recordings import since_begin
 from tamis.offline.wording import Wording
 from tamis.planning.explanations.measured import retained_by_edges
+from tamis.printable import printable
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.query.names import normalized_name, suggest
 from tamis.recordings.typed import Recording
@@ -56,7 +57,7 @@ def shown_keys(series: RetainedSeries) -> tuple[list[ShownKey], str]:
         rows = np.array(numbers[key], np.int64)
         rows = rows[np.argsort(series.times[rows], kind="stable")]
         kept = series.kept[rows]
-        shown.append(ShownKey(", ".join(map(str, key)), rows[kept], rows[~kept]))
+        shown.append(ShownKey(printable(", ".join(map(str, key))), rows[kept], rows[~kept]))
     retained = sum(len(one.retained) for one in shown)
     count = retained + sum(len(one.omitted) for one in shown)
     left_out = f", {len(shown)} of {len(numbers)} keys" if len(shown) < len(numbers) else ""
@@ -102,8 +103,8 @@ def retained_series(
         values,
         kept.get(name, np.ones(len(recording), np.bool_)),
         list(zip(*keys, strict=True)) if keys else [()] * len(recording),
-        time_label=definition.time,
-        value_label=column_name,
+        time_label=printable(definition.time),
+        value_label=printable(column_name),
     )
 
 

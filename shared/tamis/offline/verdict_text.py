@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tamis.printable import printable
 from tamis.verification.compare import Verdict
 
 
 def text(verdicts: Sequence[Verdict]) -> str:
     """A line for each verdict, and the readings that made others late."""
     width = max((len(verdict.query) for verdict in verdicts), default=0)
-    return "\n".join([*(_line(verdict, width) for verdict in verdicts), *_lateness(verdicts)])
+    lines = [*(_line(verdict, width) for verdict in verdicts), *_lateness(verdicts)]
+    return "\n".join(map(printable, lines))
 
 
 def _lateness(verdicts: Sequence[Verdict]) -> Iterator[str]:

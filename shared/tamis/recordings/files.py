@@ -15,6 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tamis.errors import InputError
+from tamis.printable import printable_csv, printable_json
 from tamis.query.file_text import encoding_problem, first_cells, separator_hint, wide_encoding
 from tamis.recordings.json_structure import ComplexityError
 from tamis.recordings.json_text import loads
@@ -78,7 +79,7 @@ def write_rows(rows: Rows, path: str, form: Format | None = None) -> None:
     known = format_of(path, form)
     if known == "ndjson" and isinstance(rows, JsonRows):
         data = b"".join(line + b"\n" for line in rows.lines)
-        _write_to(path, lambda sink: sink.write(data))
+        _write_to(path, lambda sink: sink.write(data), known)
     else:
         table = rows.table()
         if rows.textual and known != "csv":
@@ -99,7 +100,7 @@ def _as_numbers(cells: pa.ChunkedArray) -> pa.ChunkedArray:
 def write_table(table: pa.Table, path: str, form: Format | None = None) -> None:
     """Write a table. CSV is quoted only where necessary."""
     known = format_of(path, form)
-    _write_to(path, lambda sink: _write(table, sink, known))
+    _write_to(path, lambda sink: _write(table, sink, known), known)
 
 
 def _csv(data: bytes, where: str) -> Rows:
@@ -121,7 +122,10 @@ def _display_name(path: str) -> str:
     return "standard input" if path == "-" else path
 
 
-def _write_to(path: str, write: Callable[[BinaryIO], object]) -> None:
+def _write_to(path: str, write: Callable[[BinaryIO], object], form: Format) -> None:
+    if path == "-" and sys.stdout.isatty():
+        _show(write, form)
+        return
     if path == "-":
         write(sys.stdout.buffer)
         sys.stdout.buffer.flush()
@@ -131,6 +135,17 @@ def _write_to(path: str, write: Callable[[BinaryIO], object]) -> None:
             write(sink)
     except OSError as error:
         raise InputError(f"can't be written: {error.strerror}", where=path) from error
+
+
+def _show(write: Callable[[BinaryIO], object], form: Format) -> None:
+    """Write to a terminal, which obeys escape sequences: the same rows in printable characters."""
+    if form == "parquet":
+        raise InputError("Parquet is no text", where="standard output", hint="name a file with -o")
+    content = io.BytesIO()
+    write(content)
+    text = content.getvalue().decode(errors="backslashreplace")
+    sys.stdout.write(printable_json(text) if form == "ndjson" else printable_csv(text))
+    sys.stdout.flush()
 
 
 def _ndjson(data: bytes, where: str) -> Rows:

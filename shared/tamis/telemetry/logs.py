@@ -9,14 +9,19 @@ import faulthandler
 import logging
 import sys
 import threading
+from textwrap import indent
 from types import TracebackType
 from typing import Literal
 
 import structlog
 
+from tamis.printable import printable_facts, printable_lines
+
 # Whether this process writes only JSON to standard error.
 _json = False
 
+# Facts of an event with several lines: the calls of an exception.
+_TRACES = ("exception", "stack")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -58,7 +63,11 @@ def configure_logs(
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _only_printable,
+                renderer,
+            ],
         )
     )
     root = logging.getLogger()
@@ -72,6 +81,20 @@ def configure_logs(
     if _json:
         sys.excepthook = _died
         threading.excepthook = lambda of: _died(of.exc_type, of.exc_value, of.exc_traceback)
+
+
+def _only_printable(
+    _: structlog.typing.WrappedLogger, __: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """The event without characters that steer a terminal, or begin a line that looks like another event."""
+    if _json:
+        return event  # JSON escapes them
+    calls = {
+        name: indent(printable_lines(text), "  ")
+        for name in _TRACES
+        if isinstance(text := event.get(name), str)
+    }
+    return {**printable_facts(event), **calls}
 
 
 def in_json() -> bool:

@@ -99,6 +99,13 @@ CATALOGUE: tuple[Metric, ...] = (
         "edge",
     ),
     Metric(
+        "tamis_edge_keys",
+        "gauge",
+        "Partition keys that a shard knows of the tuples that it publishes, the most of any shard",
+        ("edge", "stream", "topic"),
+        "edge",
+    ),
+    Metric(
         "tamis_edge_hold_seconds",
         "histogram",
         "Time from the arrival of a tuple to its publication, by the wall clock",
@@ -287,6 +294,20 @@ CATALOGUE: tuple[Metric, ...] = (
         "gauge",
         "Of an alert WITH (from = …): the least event time of the readings that edges have read for it",
         ("query",),
+        "registry",
+    ),
+    Metric(
+        "tamis_registry_keys",
+        "gauge",
+        "Keys whose tuples the joiner holds now, from all edges; of topics partitioned by KEY columns",
+        ("stream", "topic"),
+        "registry",
+    ),
+    Metric(
+        "tamis_registry_declared_keys",
+        "gauge",
+        "The number of keys that the stream declares; of topics partitioned by KEY columns",
+        ("stream", "topic"),
         "registry",
     ),
     Metric(

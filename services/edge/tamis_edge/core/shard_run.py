@@ -428,6 +428,13 @@ class ShardRun:
         return sum(topic.size() for topic in self._topics().values())
 
     @property
+    def keys(self) -> dict[str, int]:
+        """By topic, the number of partition keys that the shard knows: those of its tuples since it began. It
+        forgets keys without tuples only once they are thousands.
+        """
+        return {name: len(topic.keys) for name, topic in self._topics().items()}
+
+    @property
     def unsafe(self) -> int:
         """The number of records of readings that are not safe yet."""
         return len(self._outbox.raw.unsafe) + len(self._outbox.watched.unsafe)

@@ -54,6 +54,7 @@ def frontier_report(
             shards=frontiers.listed(name),
             left=frontiers.left(name),
             obeyed=frontiers.obeyed(name),
+            keys=store.keys(name),
         )
     return Frontier(
         partition=partition,

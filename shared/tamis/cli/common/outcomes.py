@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-import click
-
+from tamis.cli.common.output import write
 from tamis.cli.common.state_tables import HEADINGS, state_rows
 from tamis.cli.common.tables import show_table
+from tamis.printable import printable
 
 # As in the explanations of `tamis explain`.
 _WIDTH = 100
@@ -22,7 +22,7 @@ def show_outcome(outcome: dict[str, Any]) -> None:
         show_table(HEADINGS[what], [row for entry in outcome["rows"] for row in state_rows(what, entry)])
         return
     for line in _lines(outcome):
-        click.echo(line)
+        write(printable(line))
 
 
 def _lines(outcome: dict[str, Any]) -> Iterator[str]:

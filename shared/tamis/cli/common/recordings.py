@@ -8,7 +8,8 @@ from typing import Any, TypeVar, get_args
 import click
 
 from tamis.cli.common.choices import Choice
-from tamis.cli.common.sql_file import STANDARD_INPUT, say
+from tamis.cli.common.output import say
+from tamis.cli.common.sql_file import STANDARD_INPUT
 from tamis.errors import InputError
 from tamis.offline.recordings import read_recordings as _read_recordings
 from tamis.offline.wording import COMMAND

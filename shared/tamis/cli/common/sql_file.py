@@ -6,8 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
+from tamis.cli.common.output import say
 from tamis.errors import InputError
 from tamis.offline.statements import parsed
 from tamis.query.file_text import encoding_problem
@@ -22,11 +21,6 @@ def statements_of(source: str) -> tuple[Catalog, list[Statement]]:
     Raises SqlErrors with every mistake at FILE:line:column.
     """
     return parsed(read_sql(source), file_name(source), say)
-
-
-def say(notice: str) -> None:
-    """Print a notice to standard error."""
-    click.echo(notice, err=True)
 
 
 def show_notices(notices: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ import orjson
 from tamis.doctor.readings import unusual
 from tamis.durations import seconds
 from tamis.instants import exact_text, iso_text
+from tamis.printable import printable
 
 HEADINGS = {
     "streams": ("STREAM", "KIND", "SHARDS", "TOPICS", "ALERTS", "WHY"),
@@ -131,17 +132,6 @@ def _dead_letter_row(letter: dict[str, Any]) -> tuple[str, ...]:
     facts = (letter["reason"], letter["error"], printable(record, SAMPLE))
     stream = printable(letter.get("stream") or "", SAMPLE)
     return (_time(letter["time"]), service, stream, source, *facts)
-
-
-def printable(text: str, most: int) -> str:
-    r"""The first `most` characters of a text that somebody else wrote: no character of it moves the cursor or
-    breaks the line.
-
-    >>> print(printable("a\tb\x1b[2J" + "c" * 5, 9))
-    a\tb\x1b[2Jcc …
-    """
-    cut = text if len(text) <= most else f"{text[:most]} …"
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in cut)
 
 
 def _joiner_rows(joiner: dict[str, Any]) -> list[tuple[str, ...]]:

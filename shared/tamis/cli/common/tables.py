@@ -7,13 +7,18 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-import click
 from rich.console import Console
 from rich.table import Table
+
+from tamis.cli.common.output import write
+from tamis.printable import printable
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under headings: in a terminal with wrapped cells, else in aligned, unwrapped columns."""
+    # A line break in a value would begin a row that isn't there.
+    rows = [[printable(cell) for cell in row] for row in rows]
+    headings = [printable(heading) for heading in headings]
     if not sys.stdout.isatty():
         _plain([headings, *rows])
         return
@@ -23,20 +28,20 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    Console().print(table, markup=False)
+    Console(markup=False, emoji=False, highlight=False).print(table)
 
 
 def show_notes(notes: Sequence[str]) -> None:
     """Print texts about rows below their table: in a terminal wrapped to its width, else a line each."""
     if notes:
-        click.echo()
+        write()
     width = shutil.get_terminal_size().columns
-    for note in notes:
+    for note in map(printable, notes):
         lines = textwrap.wrap(note, width, subsequent_indent="  ") if sys.stdout.isatty() else [note]
-        click.echo("\n".join(lines))
+        write("\n".join(lines))
 
 
 def _plain(lines: Sequence[Sequence[str]]) -> None:
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     for line in lines:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        write("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import TracebackType
 
-import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from tamis.cli.common.output import say
+from tamis.printable import printable, printable_lines
 
 
 class StartProgress:
@@ -38,9 +41,10 @@ class StartProgress:
     def say(self, text: str) -> None:
         """Print a line, above the services that are waited for."""
         if self._progress is None:
-            click.echo(text, err=True)
+            say(text)
         else:
-            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+            shown = Text(printable_lines(text))
+            self._console.print(shown, highlight=False, soft_wrap=True)
 
     def show_waiting(self, waiting: Mapping[str, str]) -> None:
         """Show these services with what they wait for, and no others."""
@@ -51,4 +55,4 @@ class StartProgress:
         for name, reason in waiting.items():
             if name not in self._tasks:
                 self._tasks[name] = self._progress.add_task("", total=None)
-            self._progress.update(self._tasks[name], description=f"{name}: {reason}")
+            self._progress.update(self._tasks[name], description=printable(f"{name}: {reason}"))

@@ -9,8 +9,10 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from tamis.cli.common.signals import stop_event
+from tamis.printable import printable_lines
 
 
 @click.command(
@@ -59,7 +61,10 @@ def command(directory: Path | None, secure: bool) -> None:
             facts = f"{seen.tuples:,} in, {seen.published:,} kept, {seen.alarms:,} alarms, {seen.live:,} live"
             bar.update(task, completed=seen.tuples, facts=facts)
 
-        outcome = run(place, lambda text: errors.print(text, highlight=False), watch, stopping, secure=secure)
+        def tell(text: str) -> None:
+            errors.print(Text(printable_lines(text)), highlight=False)
+
+        outcome = run(place, tell, watch, stopping, secure=secure)
         bar.update(task, facts="comparing with the plain join")
         verdicts = check(outcome)
     show(outcome, verdicts, console)

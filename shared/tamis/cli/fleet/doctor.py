@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 
 import click
-import orjson
 from click.core import ParameterSource
 
 from tamis.cli.common.choices import Choice
+from tamis.cli.common.output import write, write_json
 from tamis.cli.common.registry_option import registry_option
+from tamis.printable import printable
 from tamis.web.registry_client import RegistryClient
 
 
@@ -54,10 +55,10 @@ def command(context: click.Context, bootstrap: str | None, form: str, registry: 
                 {"check": name, "state": finding.state, "found": finding.found, "todo": finding.todo}
             )
             if form == "text":
-                click.echo(f"{finding.state:<9}  {name:<8}  {finding.found}")
+                write(f"{finding.state:<9}  {name:<8}  {printable(finding.found)}")
                 if finding.todo:
-                    click.echo(f"{'':<21}{finding.todo}")
+                    write(f"{'':<21}{printable(finding.todo)}")
     if form == "json":
-        click.echo(orjson.dumps({"checks": found}, option=orjson.OPT_INDENT_2))
+        write_json({"checks": found})
     if any(one["state"] == "failed" for one in found):
         raise SystemExit(1)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from tamis.cli.common.output import say, write
 from tamis.cli.common.signals import stop_event
 from tamis.cli.common.sql_file import read_sql
 from tamis.cli.fleet._start_progress import StartProgress
@@ -102,12 +103,12 @@ def command(
             with progress:
                 fleet.start(texts, stopping)
             if not stopping.is_set():
-                click.echo(_addresses(fleet))
+                write(_addresses(fleet))
             fleet.supervisor().run(stopping)
         finally:
             # Ctrl-C also ends the program that reads this pipe. The fleet must be stopped all the same.
             with suppress(OSError):
-                click.echo("stopping", err=True)
+                say("stopping")
             fleet.stop()
 
 

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import click
 import orjson
 
+from tamis.cli.common.output import write
 from tamis.cli.common.registry_option import registry_option
 from tamis.cli.manage.silence import caller
 from tamis.web.registry_client import RegistryClient
@@ -31,8 +32,8 @@ def command(episode: str, comment: str, undo: bool, registry: RegistryClient) ->
     path = f"/v1/episodes/{quote(episode, safe='')}/acknowledgement"
     if undo:
         registry.request("DELETE", path)
-        click.echo(f"acknowledgement of episode {episode} taken back")
+        write(f"acknowledgement of episode {episode} taken back")
         return
     wanted = orjson.dumps({"comment": comment, "by": caller()})
     made = registry.request("POST", path, wanted, media_type="application/json")
-    click.echo(f"episode {made['episode']} acknowledged" + (f" by {made['by']}" if made["by"] else ""))
+    write(f"episode {made['episode']} acknowledged" + (f" by {made['by']}" if made["by"] else ""))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import click
-import orjson
 
 from tamis.cli.common.outcomes import show_outcome
+from tamis.cli.common.output import say, write_json
 from tamis.cli.common.registry_option import DEFAULT_URL, registry_option
-from tamis.cli.common.sql_file import file_name, read_sql, say, show_notices
+from tamis.cli.common.sql_file import file_name, read_sql, show_notices
 from tamis.query.inline_patterns import inline_patterns
 from tamis.web.registry_client import RegistryClient
 
@@ -35,7 +35,7 @@ def command(source: str, as_json: bool, registry: RegistryClient) -> None:
     show_notices(inlined.notices)
     outcomes = registry.apply_sql(inlined.text, file)
     if as_json:
-        click.echo(orjson.dumps(outcomes, option=orjson.OPT_INDENT_2))
+        write_json(outcomes)
         return
     if registry.url != DEFAULT_URL:
         say(f"applied at {registry.url}")

@@ -8,6 +8,7 @@ import click
 
 from tamis.cli.common.choices import Choice
 from tamis.cli.common.names import names_by
+from tamis.cli.common.output import write
 from tamis.cli.common.registry_option import registry_option
 from tamis.web.registry_client import RegistryClient
 
@@ -32,7 +33,7 @@ def command(kind: str, name: str, registry: RegistryClient) -> None:
     """
     answer = registry.request("DELETE", f"/v1/{kind}s/{quote(name, safe='')}")
     if kind == "shard":
-        click.echo(f"shard {name} dropped")
+        write(f"shard {name} dropped")
         return
     (outcome,) = answer
-    click.echo(f"{outcome['kind']} {outcome['name']} dropped (plan {outcome['plan']})")
+    write(f"{outcome['kind']} {outcome['name']} dropped (plan {outcome['plan']})")

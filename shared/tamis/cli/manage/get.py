@@ -6,12 +6,11 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import click
-import orjson
 
 from tamis.cli.common.choices import Choice
 from tamis.cli.common.names import names_by
+from tamis.cli.common.output import say, write_json
 from tamis.cli.common.registry_option import registry_option
-from tamis.cli.common.sql_file import say
 from tamis.cli.common.state_tables import HEADINGS, NAMELESS, state_notes, state_rows
 from tamis.cli.common.tables import show_notes, show_table
 from tamis.errors import InputError
@@ -63,7 +62,7 @@ def command(
     path = f"/v1/{what}" if name is None else f"/v1/{what}/{quote(name, safe='')}"
     answer = registry.request("GET", f"{path}?{urlencode(asked)}" if asked else path)
     if as_json or (what == "plans" and name is not None):
-        click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
+        write_json(answer)
         return
     if what == "episodes":
         _show(what, answer["episodes"], "open episodes")

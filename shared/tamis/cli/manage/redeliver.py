@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from tamis.cli.common.output import say, write
+
 
 @click.command(
     epilog="""\b
@@ -52,9 +54,9 @@ def command(sinks: tuple[str, ...], config: Path, dry_run: bool) -> None:
         )
         done = f"{outcome.sent} {'to send' if dry_run else 'sent'} again"
         left_out = f", {outcome.left_out} left out: their episodes have closed" if outcome.left_out else ""
-        click.echo(f"{name}: {done}{left_out}")
+        write(f"{name}: {done}{left_out}")
         if outcome.fault:
-            click.echo(outcome.fault, err=True)
+            say(outcome.fault)
             faults += 1
     if faults:
         raise SystemExit(1)

@@ -9,8 +9,8 @@ import click
 import orjson
 
 from tamis.cli.common.names import names_of
+from tamis.cli.common.output import say, write, write_json
 from tamis.cli.common.registry_option import registry_option
-from tamis.cli.common.sql_file import say
 from tamis.cli.common.state_tables import covered
 from tamis.errors import InputError
 from tamis.instants import iso_text
@@ -70,10 +70,10 @@ def command(
     for warning in made.get("warnings", ()):  # a registry of an older release gives none
         say(f"warning: {warning}")
     if as_json:
-        click.echo(orjson.dumps(made, option=orjson.OPT_INDENT_2))
+        write_json(made)
         return
-    click.echo(f"silenced until {iso_text(made['until'], 'seconds')}: {covered(made)}")
-    click.echo(f"to end it: tamis unsilence {made['id']}")
+    write(f"silenced until {iso_text(made['until'], 'seconds')}: {covered(made)}")
+    write(f"to end it: tamis unsilence {made['id']}")
 
 
 def caller() -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 import click
-import orjson
 
+from tamis.cli.common.output import write_json
 from tamis.cli.common.registry_option import registry_option
 from tamis.cli.common.sql_file import STANDARD_INPUT, file_name, read_sql
 from tamis.errors import InputError
@@ -50,7 +50,7 @@ def command(sql: str | None, as_json: bool, registry: RegistryClient) -> None:
     file = None if sql is not None else file_name(STANDARD_INPUT)
     found = results(registry, read_sql(STANDARD_INPUT) if sql is None else sql, file)
     if as_json:
-        click.echo(orjson.dumps([document(one) for one in found], option=orjson.OPT_INDENT_2))
+        write_json([document(one) for one in found])
         return
     for one in found:
         show(one)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import click
-import orjson
 import yaml
 
 from tamis.cli.common.choices import Choice
+from tamis.cli.common.output import write, write_json
 from tamis.errors import InputError
 from tamis.query.units import parse_duration
 from tamis.settings.token_file import token_entry
@@ -74,12 +74,11 @@ def command(
         raise InputError("only a writer sends readings", where="--streams", hint="add --role writer")
     entry = token_entry(token)
     if as_json:
-        click.echo(orjson.dumps({"token": text, "entry": entry}, option=orjson.OPT_INDENT_2))
+        write_json({"token": text, "entry": entry})
         return
     lines = yaml.safe_dump({"tokens": [entry]}, sort_keys=False, default_flow_style=None, width=200)
-    click.echo(
-        f"The token, which is shown only now:\n{text}\n\nIts entry for the file of tokens:\n{lines}", nl=False
-    )
+    shown = f"The token, which is shown only now:\n{text}\n\nIts entry for the file of tokens:\n{lines}"
+    write(shown.rstrip("\n"))
 
 
 def _after(duration: str) -> datetime:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tamis.cli.common.output import write
 from tamis.cli.common.registry_option import registry_option
 from tamis.errors import InputError
 from tamis.web.registry_client import RegistryClient
@@ -25,4 +26,4 @@ def command(silence: str, registry: RegistryClient) -> None:
         what = "several silences begin" if found else "no silence begins"
         raise InputError(f"{what} with '{silence}'", hint="tamis get silences lists what there is")
     registry.request("DELETE", f"/v1/silences/{found[0]}")
-    click.echo(f"silence {found[0]} ended")
+    write(f"silence {found[0]} ended")

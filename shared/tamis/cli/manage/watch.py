@@ -12,6 +12,7 @@ import click
 import orjson
 
 from tamis.cli.common.names import names_of
+from tamis.cli.common.output import say, write, write_json
 from tamis.cli.common.signals import stop_event
 from tamis.cli.common.state_tables import SHORT, key_texts, shown
 from tamis.cli.manage._definitions import UNKNOWN, DefinitionFacts, Definitions
@@ -19,6 +20,7 @@ from tamis.cli.manage._silences import Silences
 from tamis.errors import InputError, UnavailableError
 from tamis.instants import iso_text
 from tamis.messaging.topics import ALARMS, EPISODES, PLANS, STATEMENTS
+from tamis.printable import printable
 from tamis.query.names import normalized_name, suggest
 from tamis.query.units import parse_duration
 
@@ -73,9 +75,9 @@ def command(
         if alert is not None:
             _check(config, alert, past=begin is not None)
         away = False
-        definitions = Definitions(config, _say)
+        definitions = Definitions(config, say)
         # A JSON document is the record as it is.
-        silences = None if as_json else Silences(config, _say)
+        silences = None if as_json else Silences(config, say)
         try:
             while not stopping.is_set():
                 records = reader.poll(_WAIT_SECONDS)
@@ -87,10 +89,6 @@ def command(
         finally:
             if silences is not None:
                 silences.close()
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
 
 
 def _begin(from_beginning: bool, since: str | None) -> int | None:
@@ -115,10 +113,10 @@ def _check(config: Mapping[str, Any], alert: str, past: bool) -> None:
         if name in known:
             return
         if past and name in _before(config):
-            click.echo(f"alert '{name}' was dropped; what Kafka still has of it follows", err=True)
+            say(f"alert '{name}' was dropped; what Kafka still has of it follows")
             return
     except UnavailableError as error:
-        click.echo(f"can't tell whether there is an alert '{alert}': {error}", err=True)
+        say(f"can't tell whether there is an alert '{alert}': {error}")
         return
     raise InputError(f"there is no alert '{name}'", hint=suggest(name, known))
 
@@ -156,10 +154,10 @@ def _report_kafka(reader: TopicReader, away: bool) -> bool:
     """True if Kafka is away now; a change is reported once."""
     if reader.trouble is None or (away and reader.reachable(_WAIT_SECONDS)):
         if away:
-            click.echo("Kafka answers again", err=True)
+            say("Kafka answers again")
         return False
     if not away:
-        click.echo(f"{reader.trouble}; waiting", err=True)
+        say(f"{reader.trouble}; waiting")
     return True
 
 
@@ -172,19 +170,19 @@ def _show(record: Record, alert: str | None, definitions: Definitions, silences:
         if alert is not None and document["alert"] != normalized_name(alert, {document["alert"]}):
             return
         if silences is None:
-            text = orjson.dumps(document).decode()
-        else:
-            facts = definitions.of(document["alert"], document.get("definition"))
-            # Episodes have severity and labels themselves.
-            episode = {"severity": facts.severity, "labels": facts.labels, **document}
-            text = line(record.topic, document, facts, silences.until(episode, record.timestamp * 1000))
-            if sys.stdout.isatty():
-                text = fitted(text, shutil.get_terminal_size().columns)
+            write_json(document, indented=False)
+            return
+        facts = definitions.of(document["alert"], document.get("definition"))
+        # Episodes have severity and labels themselves.
+        episode = {"severity": facts.severity, "labels": facts.labels, **document}
+        text = line(record.topic, document, facts, silences.until(episode, record.timestamp * 1000))
+        if sys.stdout.isatty():
+            text = fitted(text, shutil.get_terminal_size().columns)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         place = f"{record.topic}, partition {record.partition}, offset {record.offset}"
-        click.echo(f"{place}: this record can't be read: {error!r}", err=True)
+        say(f"{place}: this record can't be read: {error!r}")
         return
-    click.echo(text)
+    write(text)
 
 
 def fitted(text: str, width: int) -> str:
@@ -229,19 +227,24 @@ def line(
     >>> line("tamis.alarms", window, DefinitionFacts(key_times=(1,)), 3_600_000_000)
     '1970-01-01T00:00:00.000Z  alarm    a  k,1970-01-01T00:01:00Z  n=3  (silenced until 1970-01-01T01:00:00Z)'
     """
-    key = ",".join(key_texts(record["key"], facts.key_times)) or "-"
+    key = printable(",".join(key_texts(record["key"], facts.key_times))) or "-"
     row = "  ".join(
-        f"{name}={iso_text(value) if name in facts.row_times and isinstance(value, int) else shown(value)}"
+        printable(f"{name}={iso_text(value)}" if _is_time(name, value, facts) else f"{name}={shown(value)}")
         for name, value in record["row"].items()
     )
+    alert = printable(record["alert"])
     mark = "" if silenced is None else f"  (silenced until {iso_text(silenced, 'seconds')})"
     if topic == ALARMS:
         doubt = "  (incomplete: readings were shed)" if record.get("incomplete") else ""
         if record.get("withdrawn"):
             doubt += "  (withdrawn: HAVING holds no more)"
-        return f"{iso_text(record['event_time'])}  alarm    {record['alert']}  {key}  {row}{doubt}{mark}"
+        return f"{iso_text(record['event_time'])}  alarm    {alert}  {key}  {row}{doubt}{mark}"
     lasted = (record["end"] - record["start"]) / 1e6
     what = f"{record['alarms']} alarms over {lasted:g} s" if record["event"] != "opened" else row
     identity = f"episode {record['episode'][:SHORT]}"
-    event = f"{record['event']:<7}  {record['alert']}  {key}"
+    event = f"{record['event']:<7}  {alert}  {key}"
     return f"{iso_text(record['end'])}  {event}  {what}  {identity}{mark}"
+
+
+def _is_time(name: str, value: Any, facts: DefinitionFacts) -> bool:
+    return name in facts.row_times and isinstance(value, int)

@@ -6,9 +6,9 @@ import sys
 from typing import get_args
 
 import click
-import orjson
 
 from tamis.cli.common.choices import Choice
+from tamis.cli.common.output import write, write_json
 from tamis.cli.common.recordings import as_arrived_option, files_of, read_recordings
 from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError, SqlErrors
@@ -90,7 +90,7 @@ def command(
     )
     found = explained(chosen, catalog, statements, recordings, witness=run_witness)
     if as_json:
-        click.echo(orjson.dumps(found.document(), option=orjson.OPT_INDENT_2))
+        write_json(found.document())
     else:
-        click.echo(found.text(verbose=verbose))
+        write(found.text(verbose=verbose))
     sys.exit(0 if found.accepted else 1)

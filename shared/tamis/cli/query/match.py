@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 import click
-import orjson
 
 from tamis.cli.common.choices import Choice
+from tamis.cli.common.output import write, write_json
 from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError, RefusedError
 from tamis.expressions.nodes import Type
@@ -55,11 +55,11 @@ def command(
     found = match(stream, query, method)
     relaxed = found.relaxed.sql()
     if as_json:
-        click.echo(orjson.dumps({"implied": found.implied, "relaxed": relaxed}))
+        write_json({"implied": found.implied, "relaxed": relaxed}, indented=False)
     elif found.implied:
-        click.echo("implied: the stream has every tuple that the query wants")
+        write("implied: the stream has every tuple that the query wants")
     else:
-        click.echo(f"not implied; relaxed:\n  {relaxed}")
+        write(f"not implied; relaxed:\n  {relaxed}")
     sys.exit(0 if found.implied else 1)
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 import click
 
 from tamis.cli.common.choices import Choice
-from tamis.cli.common.sql_file import say
+from tamis.cli.common.output import say
 from tamis.offline.omit import Rule, retained_rows
 from tamis.offline.wording import COMMAND
 from tamis.recordings.files import Format, format_of, read_rows, write_rows

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from tamis.cli.common.output import say
 from tamis.cli.common.recordings import files_of, read_recordings, recording_options
-from tamis.cli.common.sql_file import say, statements_of
+from tamis.cli.common.sql_file import statements_of
 from tamis.offline.run import chosen_query, rows_of
 from tamis.offline.wording import COMMAND
 from tamis.recordings.files import Format, format_of, write_table

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar, get_args
 
 import click
-import orjson
 
 from tamis.cli.common.choices import Choice
+from tamis.cli.common.output import say, write, write_json
 from tamis.cli.common.recordings import as_arrived_option, files_of
-from tamis.cli.common.sql_file import say, statements_of
+from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError
 from tamis.evaluation.watched_recording import watched_recording
 from tamis.offline.recordings import warn_of_absent_columns
@@ -157,7 +157,10 @@ def command(
         given=frozenset(name for name, value in options.items() if value is not None),
     )
     found = estimate(catalog, loads, operation, unit_costs())
-    click.echo(orjson.dumps(document(found), option=orjson.OPT_INDENT_2) if as_json else text(found))
+    if as_json:
+        write_json(document(found))
+    else:
+        write(text(found))
 
 
 def _streams_read(catalog: Catalog) -> list[str]:

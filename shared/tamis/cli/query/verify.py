@@ -6,14 +6,16 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 
 import click
-import orjson
 from rich.console import Console
+from rich.text import Text
 
+from tamis.cli.common.output import write, write_json
 from tamis.cli.common.recordings import files_of, read_recordings, recording_options
 from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError
 from tamis.offline.verdict_text import text
 from tamis.offline.verify import verify
+from tamis.printable import printable
 from tamis.recordings.files import Format
 from tamis.recordings.time_units import TimeUnit
 
@@ -67,12 +69,12 @@ def command(
     recordings = read_recordings(catalog, alerts, files, form, unit, as_arrived=as_arrived)
     verdicts = verify(catalog, recordings, _progress)
     if as_json:
-        click.echo(orjson.dumps([v.to_json() for v in verdicts], option=orjson.OPT_INDENT_2))
+        write_json([v.to_json() for v in verdicts])
     else:
-        click.echo(text(verdicts))
+        write(text(verdicts))
     sys.exit(0 if all(v.same for v in verdicts) else 1)
 
 
 def _progress(what: str) -> AbstractContextManager[object]:
     console = Console(stderr=True)
-    return console.status(what) if console.is_terminal else nullcontext()
+    return console.status(Text(printable(what))) if console.is_terminal else nullcontext()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tamis.cli.common.output import write
 from tamis.cli.common.signals import stop_event
 from tamis.errors import TamisError
 from tamis.local.broker import EmbeddedKafka
@@ -40,12 +41,12 @@ def command(directory: Path, port: int | None, secure: bool, heap: str) -> None:
     security = logins.security if logins else None
     with EmbeddedKafka(directory, port=None if secure else port, heap=heap, security=security) as broker:
         if logins is None:
-            click.echo(broker.bootstrap)
+            write(broker.bootstrap)
         else:
             grant(broker)
             logins.write_environments(broker.bootstrap)
             example = logins.in_shell("tamis registry", "registry")
-            click.echo(f"{logins.bootstrap}\n{logins.description()}\nExample:\n  {example}")
+            write(f"{logins.bootstrap}\n{logins.description()}\nExample:\n  {example}")
         while not stopping.wait(0.5):
             if not broker.running:
                 raise TamisError(f"Kafka ended; its log ends:\n  {broker.log_tail()}", where=str(directory))

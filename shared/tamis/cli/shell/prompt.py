@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.filters import completion_is_selected
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from tamis.cli.common.sql_file import say
+from tamis.cli.common.output import say, write
 from tamis.cli.shell.completion import FORMS, SqlCompleter
 from tamis.cli.shell.highlighting import STYLE, SqlLexer
 from tamis.cli.shell.statements import results, show
@@ -71,7 +70,7 @@ class _Names:
 def interact(registry: RegistryClient) -> None:
     """Read statements from the terminal and run them, until Ctrl-D or \\q."""
     names = _Names(registry)
-    click.echo(f"Tamis at {registry.url}; \\? shows help, \\q ends")
+    write(f"Tamis at {registry.url}; \\? shows help, \\q ends")
     session: PromptSession[str] = PromptSession(
         _PROMPT,
         multiline=True,
@@ -96,7 +95,7 @@ def interact(registry: RegistryClient) -> None:
         if word in _ENDS:
             return
         if word in _HELPS:
-            click.echo(_HELP)
+            write(_HELP)
             continue
         try:
             for result in results(registry, typed, None):

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tamis.cli.common.outcomes import show_outcome
-from tamis.cli.common.sql_file import say, show_notices
+from tamis.cli.common.output import say
+from tamis.cli.common.sql_file import show_notices
 from tamis.cli.common.tables import show_table
 from tamis.cli.shell.newest_readings import NewestReadings, newest_readings
 from tamis.cli.shell.readings_query import is_select, readings_query, statement_of

@@ -15,6 +15,7 @@ from tamis.planning.explanations.explanation import Explanation, Measured, Sourc
 from tamis.planning.join_bounds import TIME_BOUNDED
 from tamis.planning.refused_changes import RefusedChange
 from tamis.planning.watched_source import WatchedSource
+from tamis.printable import printable
 from tamis.query.model import Session, Window
 
 _WIDTH = 100
@@ -44,7 +45,7 @@ def text(explained: Explanation, *, verbose: bool = False) -> str:
             if sentence not in _sentences(explained.reason):
                 lines += _wrapped(sentence, "    ")
     lines += _growth(explained.growth or ())
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def refused_change(change: RefusedChange) -> str:
@@ -55,7 +56,7 @@ def refused_change(change: RefusedChange) -> str:
         lines += _wrapped(what, "  ")
         for repair in query.repairs:
             lines += _wrapped(f"it would be accepted with {repair}", "    ")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def _common_notes(sources: Sequence[SourceExplanation]) -> list[str]:

@@ -407,3 +407,11 @@ def test_progress_goes_on_when_the_clock_is_set_back(every: int) -> None:
     # A call without anything to send begins no wait.
     assert list(sent_progress.changed({place: 2}, 1, 4 * hour + every)) == []
     assert list(sent_progress.changed({place: 3}, 1, 4 * hour + every + 1)) == [(*place, 3)]
+
+
+def test_a_shard_counts_the_keys_that_it_knows() -> None:
+    run = started(plan(air([topic([entry(10)])]), [SHARD]))
+    assert run.keys == {TOPIC: 0}
+    run.take(batch(0, ("a", 1, 5.0), ("b", 2, 5.0)), 0)
+    run.take(batch(2, ("a", 3, 5.0), (None, 4, 5.0), ("c", 5, 1.0)), 0)
+    assert run.keys == {TOPIC: 3}

@@ -239,6 +239,13 @@ class TupleStore:
         """The number of needed tuples of a topic."""
         return int(self._needed[name].sum()) if name in self._needed else 0
 
+    def keys(self, name: str) -> int:
+        """The number of keys of a topic's needed tuples. NULL counts as one."""
+        if name not in self._needed:
+            return 0
+        keys = self.tuples[name].keys[self._needed[name]]  # equal ones are beside each other
+        return int(np.count_nonzero(keys[1:] != keys[:-1])) + min(len(keys), 1)
+
     def bytes(self, name: str) -> int:
         """The size of a topic's slices."""
         prefix = self._topics[name].prefix

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tamis.plan.model import TopicPlan
+from tamis_registry.core.declared_keys import excesses
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.shards.rates import retained_share, total
 from tamis_registry.core.state.model import Shard, Stored
@@ -38,7 +39,7 @@ def stream_facts(view: View, stored: Stored) -> Document:
     return {
         "name": stored.name,
         "kind": "raw" if stored.kind == "stream" else "derived",
-        "why": [stored.refusal] if stored.refusal else [],
+        "why": [one for one in (stored.refusal, excesses(view).get(stored.name)) if one],
         "plan": stored.version,
         "topics": topics,
         "alerts": sorted(readers),
