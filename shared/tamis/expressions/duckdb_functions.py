@@ -1,4 +1,4 @@
-"""Functions that round, of text and of time, as SQL for DuckDB.
+"""Functions that round, of text and of time, and operators of bits, as SQL for DuckDB.
 
 Where DuckDB would raise an error, the SQL says NULL. A lambda over a list of one contains an operand once.
 """
@@ -11,6 +11,12 @@ from tamis.expressions.instants import FIRST, LAST
 from tamis.expressions.nodes import Call, Type
 
 _MOST_CHARACTERS = 2**32 - 1  # DuckDB's SUBSTRING takes no larger numbers
+# Of HUGEINTs, where no shift raises an error.
+_LEFT_SHIFT = (
+    "CASE WHEN t['of'] >= 0 AND t['by'] >= 0 THEN TRY_CAST("
+    "CAST(t['of'] AS HUGEINT) * (CAST(1 AS HUGEINT) << CAST(greatest(least(t['by'], 63), 0) AS HUGEINT))"
+    " AS BIGINT) END"
+)
 _NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
@@ -41,6 +47,12 @@ def computed(op: str, args: Sequence[str]) -> str:
         case "like":
             escape = f" ESCAPE {args[2]}" if len(args) > 2 else ""
             return f"({args[0]} LIKE {args[1]}{escape})"
+        case "&" | "|" | ">>":
+            return f"({args[0]} {op} {args[1]})"
+        case "~":
+            return f"(~{args[0]})"
+        case "<<":
+            return _once(f"{{'of': {args[0]}, 'by': {args[1]}}}", _LEFT_SHIFT)
         case "substring":
             return f"substring({', '.join((args[0], *map(_limited, args[1:])))})"
         case "to_varchar":

@@ -1,4 +1,4 @@
-"""Types and constant arguments of the functions of text and time."""
+"""Types and constant arguments of the functions of text and time, and of the operators of bits."""
 
 from __future__ import annotations
 
@@ -28,11 +28,15 @@ _SIGNATURES: dict[str, tuple[tuple[tuple[Type, ...], ...], int, Type]] = {
     "date_trunc": (_NAMED_TIME, 0, Type.TIMESTAMP),
     "epoch": (((Type.TIMESTAMP, Type.INTERVAL),), 0, Type.DOUBLE),
     "to_timestamp": ((_NUMBERS,), 0, Type.TIMESTAMP),
+    **dict.fromkeys(("&", "|", "xor", "<<", ">>"), ((_WHOLE, _WHOLE), 0, Type.BIGINT)),
+    "~": ((_WHOLE,), 0, Type.BIGINT),
 }
 
 
 def function_type(op: str, types: Sequence[Type]) -> Type | None:
-    """The type of a function of text or time; None if there is no such function of these types."""
+    """The type of a function of text or time, or of an operator of bits; None if there is none of these
+    types.
+    """
     if op not in _SIGNATURES:
         return None
     wanted, optional, result = _SIGNATURES[op]

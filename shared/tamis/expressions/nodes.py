@@ -20,6 +20,9 @@ The meaning is the same in every evaluator:
 - `floor`, `ceil`, `trunc` and `round` are DOUBLE. `round` takes a half away from zero; with a number of
   digits it is round(x * 10^digits) / 10^digits, each operation rounded, as in DuckDB. `mod` has the sign of
   its first operand, and is NULL for a divisor of 0. `sign` is an INT.
+- The operators of `BITS` are those of DuckDB on the 64 bits of an integer in two's complement. `<<` is NULL
+  where an operand is negative or the result has more than 63 bits; `>>` keeps the sign, and is 0 for a shift
+  that is negative or more than 63.
 - `to_int` and `to_bigint` are the CASTs of numbers: to the nearest integer, a half to the even one; NULL
   beyond 32 or 64 bits.
 - `coalesce` is the first of its arguments that isn't NULL.
@@ -72,9 +75,10 @@ TEXTS = (
     *("lower", "upper", "length", "trim", "ltrim", "rtrim", "substring", "||", "like"),
     *("to_varchar", "time_to_varchar", "to_double", "to_whole"),  # the CASTs from and to VARCHAR
 )
+BITS = ("&", "|", "xor", "<<", ">>", "~")  # of two integers, and of one
 TIMES = ("date_part", "date_trunc", "epoch", "to_timestamp")  # `epoch`: a time or an interval in seconds
 # Functions of which nothing is proved, and whose results are exact by definition.
-COMPUTED = (*TEXTS, *TIMES)
+COMPUTED = (*TEXTS, *TIMES, *BITS)
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}  # after exchanging the operands
 OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}  # of a comparison that is false

@@ -11,13 +11,14 @@ from tamis.expressions.nodes import COMPARISONS, OPAQUE, Call, Column, Expr, Lit
 from tamis.expressions.python_functions import name_of
 
 # Precedence of operators. An argument with a lower precedence than its place needs gets parentheses.
-_OR, _AND, _NOT, _COMPARISON, _CONCATENATION, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 10)
+_OR, _AND, _NOT, _COMPARISON, _CONCATENATION, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 11)
 _BINDING = {
     "or": _OR,
     "and": _AND,
     "not": _NOT,
     **dict.fromkeys((*COMPARISONS, "is_null", "like"), _COMPARISON),
     "||": _CONCATENATION,
+    **dict.fromkeys(("&", "|", "<<", ">>", "~"), _BITS),
     **dict.fromkeys(("+", "-"), _SUM),
     **dict.fromkeys(("*", "/", "mod"), _PRODUCT),
     "neg": _SIGN,
@@ -101,6 +102,8 @@ class _Text:
         if op == "like":
             text, pattern, *escape = (self.text(arg, _CONCATENATION) for arg in args)
             return " ".join([text, "LIKE", pattern, *(f"ESCAPE {one}" for one in escape)]), binding
+        if op == "~":
+            return "~" + self.text(args[0], _ATOM), binding
         if op == "neg":
             return "-" + self.text(args[0], _ATOM), binding
         if binding == _ATOM:

@@ -30,6 +30,7 @@ SCALAR_FUNCTIONS = {
     "date_part": (2, 2),
     "date_trunc": (2, 2),
     "to_timestamp": (1, 1),
+    **dict.fromkeys(("bit_and", "bit_or", "xor"), (2, 2)),
 }
 PERCENTILES = ("percentile_cont", "percentile_disc")
 # Two names of one aggregate; users may have functions with these names, which then come first.

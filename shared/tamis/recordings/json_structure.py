@@ -26,8 +26,9 @@ class ComplexityError(TamisError):
     """A JSON text nests too deeply, or has too many values."""
 
 
-def check_complexity(text: bytes) -> None:
-    """Raises ComplexityError for text that would take much time or memory to parse.
+def check_complexity(text: bytes, containers: int = MOST_CONTAINERS) -> None:
+    """Raises ComplexityError for text that would take much time or memory to parse. `containers`: the most
+    arrays and objects.
 
     >>> check_complexity(b"[" * 200)
     Traceback (most recent call last):
@@ -36,11 +37,11 @@ def check_complexity(text: bytes) -> None:
     # Most readings have too few bytes and brackets to need more than these counts.
     if len(text) <= MOST_VALUES and text.count(b"[") + text.count(b"{") <= MOST_DEPTH:
         return
-    depth, containers, values = _complexity(_buffer(text))
+    depth, found, values = _complexity(_buffer(text))
     if depth > MOST_DEPTH:
         raise ComplexityError(f"nested more than {MOST_DEPTH} levels deep")
-    if containers > MOST_CONTAINERS:
-        raise ComplexityError(f"{containers} arrays and objects; the limit is {MOST_CONTAINERS}")
+    if found > containers:
+        raise ComplexityError(f"{found} arrays and objects; the limit is {containers}")
     if values > MOST_VALUES:
         raise ComplexityError(f"{values} values; the limit is {MOST_VALUES}")
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import orjson
 
-from tamis.recordings.json_structure import check_complexity
+from tamis.recordings.json_structure import MOST_CONTAINERS, check_complexity
 
 
-def loads(text: bytes) -> Any:
-    """The value of a JSON text, as `orjson` reads it.
+def loads(text: bytes, containers: int = MOST_CONTAINERS) -> Any:
+    """The value of a JSON text with at most so many arrays and objects, as `orjson` reads it.
 
     >>> loads(b'{"a": NaN, "b": [-inf, 1e999], "c": "NaN"}')
     {'a': nan, 'b': [-inf, inf], 'c': 'NaN'}
@@ -27,7 +27,7 @@ def loads(text: bytes) -> Any:
         orjson.JSONDecodeError: it isn't JSON.
         ComplexityError: it nests too deeply, or has too many values.
     """
-    check_complexity(text)
+    check_complexity(text, containers)
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:

@@ -104,6 +104,22 @@ def _remainder(a: Value, b: Value) -> Value:
     return a - b * math.trunc(a / b)
 
 
+def _bits(op: str, a: int, b: int) -> Value:
+    """An operator of bits of two whole numbers, and of `~` of one; None where it is NULL."""
+    match op:
+        case "&":
+            return Fraction(a & b)
+        case "|":
+            return Fraction(a | b)
+        case "xor":
+            return Fraction(a ^ b)
+        case "~":
+            return Fraction(~a)
+        case ">>":
+            return Fraction(a >> b if 0 <= b < 64 else 0)
+    return Fraction(a << min(b, 64)) if a >= 0 and b >= 0 and a << min(b, 64) < 2**63 else None
+
+
 def compare(op: str, a: Value, b: Value) -> bool:
     rounded = isinstance(a, float) or isinstance(b, float)
     if rounded and abs(a - b) <= 1e-9 * max(1.0, abs(a), abs(b)):
@@ -117,6 +133,10 @@ def _number(op: str, args: list[Value], *, integral: bool) -> Value:
     match op:
         case "floor" | "ceil" | "trunc" | "round" | "sign" | "to_int" | "to_bigint":
             out = _step(op, a, int(b or 0))
+            if out is None:
+                return None
+        case "&" | "|" | "xor" | "<<" | ">>" | "~":
+            out = _bits(op, int(a), int(b or 0))
             if out is None:
                 return None
         case "mod":

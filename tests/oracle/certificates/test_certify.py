@@ -15,7 +15,7 @@ import pytest
 from tests.oracle.certificates.exact_evaluation import Unclear, Value, evaluate
 
 from tamis.certificates.certify import Certificate, certify
-from tamis.expressions.nodes import Column, Expr, Literal, Type, columns
+from tamis.expressions.nodes import BITS, Column, Expr, Literal, Type, columns
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 from tamis.query.model import ColumnDef, StreamDef
@@ -106,8 +106,13 @@ def term(rng: random.Random, alias: str | None, depth: int) -> Expr:
 
 
 def stepped(rng: random.Random, inner: Expr) -> Expr:
-    """A function that rounds."""
-    op = rng.choice(["floor", "ceil", "trunc", "round", "round", "sign", "to_int", "to_bigint"])
+    """A function that rounds, or an operator of bits."""
+    op = rng.choice(["floor", "ceil", "trunc", "round", "round", "sign", "to_int", "to_bigint", "bits"])
+    if op == "bits":
+        op, whole = rng.choice(BITS), inner if inner.type.integral else call("to_bigint", inner)
+        return call(
+            op, whole, *([] if op == "~" else [Literal(rng.choice([0, 1, 2, 3, 4, -2, 64]), Type.INT)])
+        )
     if inner.type is not Type.DOUBLE and op not in ("sign", "to_int"):
         op = rng.choice(["floor", "ceil"])
     return call(op, inner, *([Literal(rng.choice([1, 0, -1]), Type.INT)] if op == "round" else []))

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from tests.oracle.expressions.text_and_time import computed
 
-from tamis.expressions.nodes import COMPARISONS, COMPUTED, Call, Column, Expr, Literal, Type
+from tamis.expressions.nodes import BITS, COMPARISONS, COMPUTED, Call, Column, Expr, Literal, Type
 
 T = TypeVar("T")
 Value = float | int | str | bool | None
@@ -221,7 +221,15 @@ def tree(choose: Choices, type_: Type, depth: int) -> Expr:
         if choose.one_of((0, 1)):
             return Call("length", (sub(Type.VARCHAR),), type_)
         return Call("date_part", (Literal(choose.one_of(FIELDS), Type.VARCHAR), sub(Type.TIMESTAMP)), type_)
-    op = choose.one_of(("+", "-", "*", "neg", "abs", "mod", "cast"))
+    op = choose.one_of(("+", "-", "*", "neg", "abs", "mod", "cast", "bits"))
+    if op == "bits":
+        op = choose.one_of(BITS)
+        by = (
+            Literal(choose.one_of((0, 1, 2, 31, 62, 63, 64, -1, LEAST)), type_)
+            if choose.one_of((0, 1))
+            else sub(type_)
+        )
+        return Call(op, (sub(type_),) if op == "~" else (sub(type_), by), type_)
     if op == "cast":
         if type_ is Type.BIGINT:
             return Call("to_bigint", (sub(Type.DOUBLE),), type_)

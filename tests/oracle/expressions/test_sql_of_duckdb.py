@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -61,6 +61,7 @@ EXPRESSIONS = (
         "floor(n)",
     ),
     *(f"round(x, {digits})" for digits in (-3, -1, 0, 1, 2, 5)),
+    *("n & 3", "m | n", "xor(m, n)", "~n", "~m + 1", "m >> 2", "n & m | 8", "m & 7 = n", "m >> n", "-n & 6"),
     *("x % y", "mod(n, 7)", "m % 5", "mod(x, n * 2 + 1)", "-n % 3", "n % -3"),
     *(
         "coalesce(x, y)",
@@ -140,9 +141,9 @@ def value(r: random.Random, type_: Type) -> Any:
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
-def resolved(text: str) -> Expr:
+def resolved(text: str, types: Mapping[str, Type] = TYPES) -> Expr:
     """The expression of Tamis for a text."""
-    columns = ", ".join(f"{name} {type_}" for name, type_ in TYPES.items())
+    columns = ", ".join(f"{name} {type_}" for name, type_ in types.items())
     (stream, alert) = parse(
         f"CREATE STREAM r ({columns}); CREATE ALERT q AS SELECT {text} AS found FROM r", Catalog()
     )

@@ -1,4 +1,4 @@
-"""Functions of text and time for one value, in plain Python without code of Tamis."""
+"""Functions of text and time, and operators of bits, for one value, in plain Python without code of Tamis."""
 
 from __future__ import annotations
 
@@ -16,8 +16,23 @@ FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECA
 
 
 def computed(op: str, args: list[Any]) -> Any:
-    """The value of a function of text or time, of arguments that aren't NULL."""
+    """The value of a function of text or time, or of an operator of bits, of arguments that aren't NULL."""
     match op:
+        case "&":
+            return args[0] & args[1]
+        case "|":
+            return args[0] | args[1]
+        case "xor":
+            return args[0] ^ args[1]
+        case "~":
+            return -1 - args[0]
+        case ">>":
+            return args[0] // 2 ** args[1] if 0 <= args[1] < 64 else 0
+        case "<<":
+            if args[0] < 0 or args[1] < 0 or (args[0] and args[1] >= 64):
+                return None
+            shifted = args[0] * 2 ** min(args[1], 64)
+            return shifted if shifted < 2**63 else None
         case "lower" | "upper":
             return "".join(_case(letter, op) for letter in args[0])
         case "length":

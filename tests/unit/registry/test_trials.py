@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from pathlib import Path
@@ -227,6 +228,12 @@ def test_readings_of_topics_need_a_right_of_their_own(client: TestClient, name: 
         (b'{"sql": 5}', "valid string"),
         (b'{"sql": "", "samples": {"air": [5]}}', "dictionary"),
         (b'{"sql": "", "samples": {"air": [{"k": []}]}}', "valid"),
+        (
+            b'{"sql": "", "samples": {"air": [' + b"[]," * 300_000 + b"{}]}}",
+            "arrays and objects; the limit is 20000",
+        ),
+        (b'{"sql": "", "samples": ' + b"[" * 200 + b"]" * 200 + b"}", "nested more than 100 levels"),
+        (b'{"sql": NaN}', "valid string"),
         (b'{"sql": "", "time_unit": "days", "samples": {}}', "'ms'"),
         (orjson.dumps({"sql": "", "samples": {"air": [{}] * 10_001}}), "at most 10000"),
     ],
@@ -235,6 +242,13 @@ def test_wrong_bodies_are_refused(client: TestClient, body: bytes, said: str) ->
     headers = {"authorization": f"Bearer {TEXTS['grafana']}", "content-type": "application/json"}
     answer = client.post("/v1/try", content=body, headers=headers)
     assert answer.status_code == 400 and said in answer.json()["detail"], answer.text
+
+
+def test_a_number_that_is_not_finite_does_not_take_other_readings_with_it() -> None:
+    sent = readings(1, 30)
+    found = tried(PAIR, {"air": [sent[0] | {"x": math.nan}, *sent[1:]], "surface": readings(2, 30)})
+    assert isinstance(found, Tried)
+    assert (found.inputs["air"].rows, found.inputs["air"].refused) == (29, 1)
 
 
 def test_the_answer_is_of_its_type() -> None:

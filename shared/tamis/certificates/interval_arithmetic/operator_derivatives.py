@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tamis.certificates.interval_arithmetic import intervals as iv
+from tamis.certificates.interval_arithmetic.bit_enclosures import bits
 from tamis.certificates.interval_arithmetic.derivatives import Derivatives, PossibleNulls
 from tamis.certificates.interval_arithmetic.intervals import (
     MAX,
@@ -20,7 +21,7 @@ from tamis.certificates.interval_arithmetic.intervals import (
 )
 from tamis.certificates.interval_arithmetic.step_derivatives import coalesce, computed, remainder, step
 from tamis.expressions import python_functions
-from tamis.expressions.nodes import COMPUTED, OPAQUE, STEPS, Call, Literal
+from tamis.expressions.nodes import BITS, COMPUTED, OPAQUE, STEPS, Call, Literal
 
 INT64 = 2.0**63
 # left - right in exact numbers: a comparison tests its sign. No evaluator computes it, so that it can't
@@ -268,5 +269,6 @@ _RULES: dict[str, Callable[[Call, tuple[Derivatives, ...], PossibleNulls], Deriv
     "mod": remainder,
     "coalesce": coalesce,
     **dict.fromkeys(COMPUTED, computed),
+    **dict.fromkeys(BITS, bits),
     OPAQUE: _opaque,
 }

@@ -14,13 +14,19 @@ from __future__ import annotations
 import numpy as np
 
 from tamis.expressions.nodes import KEEPS_NONFINITE, OPAQUE, Column, Expr
-from tamis.expressions.vectorized import logic, steps, texts, times
+from tamis.expressions.vectorized import bits, logic, steps, texts, times
 from tamis.expressions.vectorized.arithmetic import ARITHMETIC, arithmetic, python_function
 from tamis.expressions.vectorized.operands import Operand
 from tamis.expressions.vectorized.program import Step, program_of
 from tamis.expressions.vectors import Columns, Mask, Vector
 
-_OPERATIONS = {**logic.OPERATIONS, **steps.OPERATIONS, **texts.OPERATIONS, **times.OPERATIONS}
+_OPERATIONS = {
+    **logic.OPERATIONS,
+    **steps.OPERATIONS,
+    **texts.OPERATIONS,
+    **times.OPERATIONS,
+    **bits.OPERATIONS,
+}
 
 
 def evaluate(expr: Expr, columns: Columns, rows: int) -> Vector:

@@ -11,7 +11,7 @@ from tamis.query.context import Context
 from tamis.query.functions import SCALAR_FUNCTIONS
 from tamis.query.model import FunctionDef
 from tamis.query.names import suggest
-from tamis.query.scalars import operators, roundings, texts, times
+from tamis.query.scalars import bits, operators, roundings, texts, times
 from tamis.query.scalars.reporting import checked
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize
 from tamis.query.unsupported import USE_WINDOWS, function_of_others, unsupported_function
@@ -19,6 +19,9 @@ from tamis.query.unsupported import USE_WINDOWS, function_of_others, unsupported
 _USAGES = {
     "power": "write power(base, exponent)",
     "mod": "write mod(number, divisor), or number % divisor",
+    "bit_and": "write bit_and(x, y), or x & y",
+    "bit_or": "write bit_or(x, y), or x | y",
+    "xor": "write xor(x, y)",
     "round": "write round(x), or round(x, 2) for two digits",
     "ifnull": "write ifnull(value, other)",
     "nullif": "write nullif(value, other)",
@@ -92,6 +95,8 @@ def _built_in(name: str, args: Sequence[Expr]) -> Expr:
             return times.truncated(args[0], args[1])
         case "to_timestamp":
             return times.from_seconds(args[0])
+        case "bit_and" | "bit_or" | "xor":
+            return bits.operation(bits.BIT_FUNCTIONS[name], args)
         case _ if name in texts.TEXT_FUNCTIONS:
             return texts.function(name, args)
         case _:

@@ -13,7 +13,7 @@ from operator import ge, gt, le, lt
 from typing import Any
 
 from tamis.errors import InputError
-from tamis.expressions.nodes import FLIPPED, Call, Expr, Literal, Type
+from tamis.expressions.nodes import BITS, FLIPPED, Call, Expr, Literal, Type
 from tamis.expressions.signatures import common_type, result_type
 from tamis.query.units import parse_timestamp
 
@@ -79,9 +79,9 @@ def condition(expr: Expr, what: str) -> Expr:
     """`expr` as the condition `what`. Raises `TypeMismatch` if it is no BOOLEAN."""
     expr = typed(expr, Type.BOOLEAN)
     if expr.type is not Type.BOOLEAN:
-        raise TypeMismatch(
-            f"{what} must be a condition, not {expr.type}", hint="compare it with a value, such as value > 5"
-        )
+        bits = isinstance(expr, Call) and expr.op in BITS
+        hint = "compare it with a value, such as " + ("x & 4 <> 0" if bits else "value > 5")
+        raise TypeMismatch(f"{what} must be a condition, not {expr.type}", hint=hint)
     return expr
 
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 from tamis.expressions.nodes import Call, Expr, Type
 from tamis.query.context import Context
 from tamis.query.functions import AGGREGATE_FUNCTIONS, SIMILARITY_FUNCTIONS
-from tamis.query.scalars import null_tests, operators, texts, times
+from tamis.query.scalars import bits, null_tests, operators, texts, times
 from tamis.query.scalars.calls import called_name, resolve_call
 from tamis.query.scalars.casts import cast, named_type
 from tamis.query.scalars.literals import (
@@ -48,6 +48,14 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.Mod: "mod",
     exp.Pow: "power",
+}
+_BITS: dict[type[exp.Expr], str] = {
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "xor",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+    exp.BitwiseNot: "~",
 }
 
 
@@ -150,6 +158,8 @@ class ExpressionResolver:
     def _binary(self, node: exp.Expr) -> Expr | None:
         if type(node) in _COMPARISONS and {type(node.this), type(node.expression)} & _COMPARISONS.keys():
             hint = "write x BETWEEN a AND b, join comparisons by AND, or put them in parentheses"
+            if node.find(*_BITS):
+                hint = "join conditions by AND or OR; & and | are operators of bits"
             self.context.error("comparisons can't be chained", node, hint)
             return None
         args = self._all([node.this, node.expression])
@@ -160,6 +170,10 @@ class ExpressionResolver:
         if kind in _COMPARISONS:
             return checked(self.context, node, operators.compare, _COMPARISONS[kind], left, right)
         return checked(self.context, node, operators.arithmetic, _ARITHMETIC[kind], left, right)
+
+    def _bits(self, node: exp.Expr) -> Expr | None:
+        args = self._all([one for one in (node.this, node.args.get("expression")) if one is not None])
+        return None if args is None else checked(self.context, node, bits.operation, _BITS[type(node)], args)
 
     def _paren(self, node: exp.Expr) -> Expr | None:
         return self._resolve(node.this)
@@ -396,6 +410,7 @@ _METHODS: dict[type[exp.Expr], Callable[[ExpressionResolver, exp.Expr], Expr | N
     exp.Is: ExpressionResolver._is,
     exp.Neg: ExpressionResolver._negative,
     exp.Case: ExpressionResolver._case,
+    **dict.fromkeys(_BITS, ExpressionResolver._bits),
     exp.Literal: _literal(resolve_literal),
     exp.Boolean: _literal(resolve_boolean),
     exp.Null: _literal(resolve_null),

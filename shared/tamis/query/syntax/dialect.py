@@ -19,6 +19,8 @@ from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.parsers.risingwave import RisingWaveParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from tamis.query.syntax.bit_operators import BitOperators
+
 T = TypeVar("T")
 
 # After one of these, `both` in TRIM(both) is the name of a column.
@@ -107,7 +109,7 @@ def _closed(parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return parse
 
 
-class _Parser(RisingWaveParser):
+class _Parser(BitOperators):
     FUNC_TOKENS: ClassVar[set[TokenType]] = {*RisingWaveParser.FUNC_TOKENS, TokenType.ROWS}
     TABLE_ALIAS_TOKENS: ClassVar[set[TokenType]] = set(RisingWaveParser.TABLE_ALIAS_TOKENS) - {
         TokenType.MATCH_CONDITION

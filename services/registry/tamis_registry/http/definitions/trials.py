@@ -15,6 +15,8 @@ from starlette.responses import Response
 
 from tamis.errors import InputError, RefusedError
 from tamis.query.model import Catalog
+from tamis.recordings.json_structure import ComplexityError
+from tamis.recordings.json_text import loads
 from tamis.recordings.time_units import TimeUnit
 from tamis_registry.http.common.parts import TEXT_TYPES, File, read_sql, while_connected
 from tamis_registry.http.common.reading_turns import ReadingTurns
@@ -175,9 +177,12 @@ async def _read(request: Request) -> _Asked:
         return _Asked(await read_sql(request))
     body = await request.body()
     try:
-        sent = _BODY.validate_python(orjson.loads(body), strict=True)
+        # Nothing else is answered while the body is parsed. The objects besides readings are few.
+        sent = _BODY.validate_python(loads(body, 2 * MOST_READINGS), strict=True)
     except orjson.JSONDecodeError as error:
         raise InputError(f"not JSON: {error}", where="the body") from None
+    except ComplexityError as error:
+        raise InputError(error.what, where="the body") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         raise InputError(first["msg"], where=".".join(map(str, first["loc"])) or "the body") from None
