@@ -61,6 +61,10 @@ class Load:
         self._levels = {stream: np.zeros(STATIONS) for stream in self.posted}
         self._client = httpx.Client(timeout=10)
 
+    def authorize(self, token: str) -> None:
+        """Send this token with each post."""
+        self._client.headers["authorization"] = f"Bearer {token}"
+
     def until(self, second: int, pause: float = 0.0, only: str | None = None, step: int = 1) -> None:
         """Post the readings of every `step`th event second up to one, of one stream or of both, with `pause`
         seconds of wall time between two posts.

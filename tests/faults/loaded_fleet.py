@@ -30,9 +30,15 @@ class LoadedFleet:
     """One edge, registry, joiner, alerts service with a webhook, and broker. `load` posts readings to it."""
 
     def __init__(
-        self, directory: Path, seed: int, start: int = 0, environment: Mapping[str, str] | None = None
+        self,
+        directory: Path,
+        seed: int,
+        start: int = 0,
+        environment: Mapping[str, str] | None = None,
+        *,
+        secure: bool = False,
     ) -> None:
-        """`seed` and `start` (microseconds) are those of the load."""
+        """`seed` and `start` (microseconds) are those of the load. `secure`: Kafka has passwords and ACLs."""
         directory.mkdir(parents=True, exist_ok=True)
         self.receiver = Receiver()
         sinks = directory / "alerts.yaml"
@@ -43,6 +49,7 @@ class LoadedFleet:
             partitions=2,
             environment=dict(environment or {}),
             alerts=sinks,
+            secure=secure,
         )
         self.fleet = Fleet(spec, lambda _: None)
         self.load = Load(seed, start)

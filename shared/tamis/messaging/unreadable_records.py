@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 
 import structlog
 
@@ -11,6 +13,8 @@ from tamis.telemetry import Metrics
 
 # The keys that are remembered as named. A writer with ever new keys can't fill the memory.
 MOST_NAMED = 1_000
+# Nor can it fill the log: so many are named at once, and then one a second.
+AT_ONCE = 20
 
 
 class UnreadableRecords:
@@ -20,11 +24,16 @@ class UnreadableRecords:
     """
 
     def __init__(
-        self, service: str, metrics: Metrics | None, log: structlog.typing.FilteringBoundLogger
+        self,
+        service: str,
+        metrics: Metrics | None,
+        log: structlog.typing.FilteringBoundLogger,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`metrics` None: the service counts them elsewhere."""
-        self._service, self._metrics, self._log = service, metrics, log
+        """`metrics` None: the service counts them elsewhere. `clock` returns seconds."""
+        self._service, self._metrics, self._log, self._clock = service, metrics, log, clock
         self._named: OrderedDict[tuple[str, bytes | None], None] = OrderedDict()
+        self._free, self._filled, self._not_named = float(AT_ONCE), clock(), 0
 
     def report(self, record: Record, why: object) -> None:
         """A record was skipped."""
@@ -33,6 +42,12 @@ class UnreadableRecords:
         place = record.topic, record.key
         if place in self._named:
             return
+        now = self._clock()
+        self._free, self._filled = min(AT_ONCE, self._free + now - self._filled), now
+        if self._free < 1:
+            self._not_named += 1
+            return
+        self._free -= 1
         self._named[place] = None
         if len(self._named) > MOST_NAMED:
             self._named.popitem(last=False)
@@ -43,4 +58,6 @@ class UnreadableRecords:
             offset=record.offset,
             key=(record.key or b"")[:200].decode(errors="replace"),
             error=f"{why!s:.500}",
+            not_named=self._not_named,
         )
+        self._not_named = 0
