@@ -2,15 +2,20 @@ r"""Text from outside as a terminal may show it: none of its characters steers t
 
 Keys, names, values and messages come from sensors, files and other users. A terminal obeys escape sequences
 in them: they set its title, write to its clipboard, or overwrite what stands above. Other characters reorder
-what stands beside them, or begin a line that looks like one of Tamis. What can't be printed is shown as
-Python writes it, such as `\x1b`.
+what stands beside them, or begin a line that looks like one of Tamis. The same holds for mail and chat. Such
+a character is shown as Python writes it, such as `\x1b`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from unicodedata import category
 
+# Controls, marks of format and of direction, separators of lines and paragraphs, halves of surrogate pairs.
+# Two marks of format are part of usual writing: they join letters and emojis, or keep them apart.
+_STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_JOINERS = "\u200c\u200d"
 _STRING = re.compile(r'"(?:[^"]|"")*"')  # a quoted cell of CSV
 _SPACES = {"\t", "\n"}
 
@@ -22,6 +27,8 @@ def printable(text: str, most: int | None = None) -> str:
     a\tb\x1b[2Jcc …
     >>> print(printable("k1\n2026 \x9b2K\u202eno\u2028 é 東"))
     k1\n2026 \x9b2K\u202eno\u2028 é 東
+    >>> printable("12\u00a0°C \U0001f469\u200d\U0001f680") == "12\u00a0°C \U0001f469\u200d\U0001f680"
+    True
     """
     if most is not None and len(text) > most:
         text = f"{text[:most]} …"
@@ -46,7 +53,7 @@ def printable_json(text: str) -> str:
       "k": "\u009b2K\u202e🎈"
     }
     """
-    return "".join(one if one in _SPACES or one.isprintable() else _of_json(one) for one in text)
+    return "".join(one if one in _SPACES or _harmless(one) else _of_json(one) for one in text)
 
 
 def printable_csv(text: str) -> str:
@@ -73,7 +80,11 @@ def printable_facts(facts: Mapping[str, object]) -> dict[str, object]:
 
 
 def _escaped(one: str) -> str:
-    return one if one.isprintable() else one.encode("unicode_escape").decode()
+    return one if _harmless(one) else one.encode("unicode_escape").decode()
+
+
+def _harmless(one: str) -> bool:
+    return one.isprintable() or one in _JOINERS or category(one) not in _STEERING
 
 
 def _of_json(one: str) -> str:

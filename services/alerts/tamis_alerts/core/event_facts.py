@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from unicodedata import category
+
+from tamis.printable import printable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -25,30 +26,7 @@ def shown(value: Any) -> str:
     """
     if value is None:
         return "NULL"
-    return str(value).lower() if isinstance(value, bool) else visible(str(value))
-
-
-# Signs without a shape of their own: controls, directions of writing, separators of lines and paragraphs, and
-# halves of surrogate pairs. Two of them are part of usual writing: they join letters, or keep them apart.
-_INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-_JOINERS = "\u200c\u200d"
-
-
-def visible(text: str) -> str:
-    """A text with every invisible sign as its escape. So a value of a reading can't add a line that looks
-    like one of the service, and can't turn the direction of what follows.
-
-    >>> visible("k1\\nfrom: now"), visible("\\x1b[31m"), visible("\\u202eabc"), visible("Köln 😀")
-    ('k1\\\\nfrom: now', '\\\\x1b[31m', '\\\\u202eabc', 'Köln 😀')
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        sign.encode("unicode_escape").decode()
-        if sign not in _JOINERS and category(sign) in _INVISIBLE
-        else sign
-        for sign in text
-    )
+    return str(value).lower() if isinstance(value, bool) else printable(str(value))
 
 
 def iso_time(microseconds: int) -> str:

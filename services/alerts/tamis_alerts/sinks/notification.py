@@ -9,8 +9,9 @@ import orjson
 
 from tamis.messaging.json_bytes import json_bytes
 from tamis.messaging.silences import check_event
+from tamis.printable import printable
 from tamis.telemetry import get_logger
-from tamis_alerts.core.event_facts import iso_time, shown, visible
+from tamis_alerts.core.event_facts import iso_time, shown
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.core.routes import Route, is_routed
 from tamis_alerts.sink_settings import Alertmanager, Sink
@@ -74,7 +75,7 @@ def text(notification: Notification) -> str:
         alarms,
     ]
     facts = (*notification.readable_row.items(), *episode["labels"].items())
-    lines += [f"{visible(name)}: {shown(value)}" for name, value in facts]
+    lines += [f"{printable(name)}: {shown(value)}" for name, value in facts]
     whole = "\n".join(lines)
     short = whole if len(whole) <= MOST_TEXT else f"{whole[:MOST_TEXT]}…"
     return f"{short}\n{notification.link}" if notification.link else short
@@ -100,7 +101,7 @@ def worded(
     default: str,
     *,
     html: bool = False,
-    escape: Callable[[str], str] = visible,
+    escape: Callable[[str], str] = printable,
 ) -> str:
     """The text for people: that of a template, or `default` without one or if it can't be rendered. `escape`
     changes the texts of the event in it.

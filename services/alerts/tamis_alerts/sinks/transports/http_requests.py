@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 
 from tamis.messaging.json_bytes import json_bytes
-from tamis_alerts.core.event_facts import event_id, iso_time, shown, visible
+from tamis.printable import printable
+from tamis_alerts.core.event_facts import event_id, iso_time, shown
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.sink_settings import Alertmanager, HttpSink, PagerDuty, Slack, Webhook
 from tamis_alerts.sinks.notification import body as content
@@ -105,7 +106,7 @@ def _slack(sink: Slack, notification: Notification) -> bytes:
 
 
 def _slack_text(value: str) -> str:
-    return _without_markup(visible(value))
+    return _without_markup(printable(value))
 
 
 def _without_markup(value: str) -> str:
