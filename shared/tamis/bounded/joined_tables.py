@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tamis.analysis.conjuncts import flatten_and
 from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.bounded.conjunctive.bound import Factor, terms
+from tamis.bounded.conjunctive.difference_bounds import Bound
 from tamis.bounded.timeless.translate import translate
 from tamis.expressions.nodes import Call, Column, aliases, columns
 from tamis.query.computed_columns import limited, meaning, with_computed
@@ -26,6 +28,11 @@ class ValueLimits:
 
     cases: Cases
     each: tuple[Factor, ...] = ()
+
+
+def _total(cases: Cases) -> Bound:
+    """The number of combinations in all alternatives."""
+    return sum((math.prod(factor.count for factor in one) for one in cases), 0)
 
 
 class JoinedTables:
@@ -75,10 +82,14 @@ class JoinedTables:
         """
         outputs = tuple(Output(f"{column.alias}.{column.name}", column) for column in dict.fromkeys(shown))
         conjuncts = tuple(one for one in self._query.conjuncts if aliases(one.expr) <= {self._alias})
-        found = translate(Query((self._source,), conjuncts, outputs, True, True), self._catalog)
-        if found.contradiction is not None or not found.branches:
+        query = Query((self._source,), conjuncts, outputs, True, True)
+        # CHECKs as conditions limit a DOUBLE to single values; but they give more alternatives.
+        tried = (False, True) if shown else (False,)
+        found = [translate(query, self._catalog, checks=checks) for checks in tried]
+        if found[0].contradiction is not None or not found[0].branches:
             return None
-        return [terms(one.conjunction, one.closure)[0].factors for one in found.branches]
+        cases = [[terms(one.conjunction, one.closure)[0].factors for one in t.branches] for t in found]
+        return min(cases, key=_total)
 
     def _factors(self, read: Sequence[Column]) -> tuple[Factor, ...]:
         """For each table, how many combinations of values these columns have in its rows."""

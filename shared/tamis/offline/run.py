@@ -102,7 +102,7 @@ def _standing_rows(
     explained = explain(catalog, chosen)
     if not explained.accepted:
         repairs = explained.memory.repairs
-        hint = f"write {repairs[0]}" if repairs else f"ask {wording.explain} for the reason"
+        hint = f"write {repairs[0]}" if repairs else f"ask {wording.explain} for more"
         raise NotAcceptedError(explained.reason, where=f"{explained.kind} {chosen.name}", hint=hint)
     rows = _played(chosen.query, catalog, recordings, notify)
     recordings = {**query_inputs(chosen.query, catalog).relations, **recordings}

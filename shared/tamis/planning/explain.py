@@ -53,8 +53,10 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
     found = _explain(reading, definition)
     refusals = (_no_group(one, reading) for one in definition.query.queries)
     never = next((one for one in refusals if one is not None), None)
-    if never is not None and found.accepted:
-        found = replace(found, accepted=False, reason=f"{never}, so the query never has a row")
+    if never is not None:
+        # What would bound the memory, or give the bound a number, leads away from the mistake.
+        memory = replace(found.memory, repairs=())
+        found = replace(found, accepted=False, reason=f"{never}, so the query never has a row", memory=memory)
     # A missing equality of keys is the reason for many rows, too.
     queries = definition.query.queries
     warned = tuple(one for query in queries for one in warnings(query, joined)) or found.warnings

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tamis.analysis.conjuncts import flatten_and
 from tamis.bounded.conjunctive.difference_bounds import Closure
@@ -33,7 +33,7 @@ from tamis.bounded.timeless.differences import (
     one_to_one,
     same_for_all,
 )
-from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns
+from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.query.model import Catalog, Query
@@ -145,7 +145,10 @@ class _Translator:
         elif len(over) > 1:
             parts.joins.append(part)
             parts.caveats.append(
-                "Tamis can decide only join conditions of the form a - b < 5 over integers, and"
+                f"{to_sql(part)} may overflow, and is NULL then: declare the BIGINT columns as INT, or limit"
+                " their values by CHECK"
+                if differences(_narrow(part), self.code) is not None
+                else "Tamis can decide only join conditions of the form a - b < 5 over integers, and"
                 f" {to_sql(part)} isn't one"
             )
         else:
@@ -295,6 +298,11 @@ def translate(
     WHERE. This gives more alternatives (see `decided_translation`).
     """
     return _Translator(query, catalog, extra, checks).translate()
+
+
+def _narrow(part: Expr) -> Expr:
+    """A condition with INT columns in place of BIGINT columns: their sums and differences can't overflow."""
+    return substitute(part, lambda one: replace(one, type=Type.INT) if one.type is Type.BIGINT else one)
 
 
 def _number(number: Mapping[Column, int], column: Column | None) -> int:

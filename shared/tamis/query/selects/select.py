@@ -87,7 +87,8 @@ def _resolved(
     scope.visible, scope.output_names = len(scope.items), frozenset()
     known = all(item.sources for item in scope.items)
     offsets = [offset for _, offset in scope.sources]
-    evaluation = _evaluation(context, scope, node) if known else _Evaluation()
+    tested = any(context.stream(one) is not None for one in tests.hidden.sources)
+    evaluation = _evaluation(context, scope, node, tested) if known else _Evaluation()
     aggregates = Aggregates(scope)
     resolver = ExpressionResolver(context, scope, aggregates, series=series)
     outputs = resolve_outputs(context, resolver, scope, node)
@@ -219,16 +220,20 @@ def _qualify(
     return tuple(found) if len(found) == len(parts) else None
 
 
-def _evaluation(context: Context, scope: FromScope, node: exp.Select) -> _Evaluation:
+def _evaluation(context: Context, scope: FromScope, node: exp.Select, tested: bool) -> _Evaluation:
     """The kind of evaluation of the query. A query that reads only tables is reported, unless it is
-    a subquery.
+    a subquery. `tested`: a test of existence reads a stream.
     """
     streams = [context.stream(source) for source, _ in scope.sources]
     windowed = any(source.windowed for source, _ in scope.sources)
     if streams and not any(streams):
         if not context.around:
+            what = "this query reads only tables, and no stream"
             hint = "join a stream with the table, or read its file directly"
-            context.error("this query reads only tables, and no stream", scope.sources[0][1], hint)
+            if tested:
+                what = "the rows of this query are those of tables, and no reading makes them"
+                hint = "write the stream in FROM, and join the table with it"
+            context.error(what, scope.sources[0][1], hint)
         return _Evaluation(of_tables=True)
     timed = [stream.time is not None for stream in streams if stream is not None]
     # Rows of aggregates come when their windows end, and are taken in order of event time.

@@ -209,8 +209,10 @@ class Aggregates:
         if value is None or None in orders:
             return None
         if not any(source.windowed for source, _ in self.scope.sources):
-            hint = "read the stream in windows, such as FROM TUMBLE(stream, time, INTERVAL '1' MINUTE)"
-            context.error(f"{name} is supported only over windows", node, hint)
+            # Otherwise FROM has a mistake, which may be in a window.
+            if all(item.sources for item in self.scope.items):
+                hint = "read the stream in windows, such as FROM TUMBLE(stream, time, INTERVAL '1' MINUTE)"
+                context.error(f"{name} is supported only over windows", node, hint)
             return None
         column = self._filtered(context, node, value, only, name)
         if column is None:

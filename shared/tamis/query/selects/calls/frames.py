@@ -11,9 +11,9 @@ from tamis.query.scalars.literals import resolve_interval
 from tamis.query.units import parse_duration
 from tamis.query.window_functions import MOST_ROWS, Frame
 
-_ROWS = "ROWS BETWEEN 9 PRECEDING AND CURRENT ROW"
+ROWS = "ROWS BETWEEN 9 PRECEDING AND CURRENT ROW"
 _RANGE = "RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW"
-_HINT = f"write {_ROWS}, or {_RANGE}"
+_HINT = f"write {ROWS}, or {_RANGE}"
 
 
 def frame_of(
@@ -48,7 +48,7 @@ def _rows(
 ) -> Frame | None:
     first, last = (0 if one == "CURRENT ROW" else _count(one) for one in (start, end))
     if first is None or last is None:
-        hint = f"write a whole number of rows up to {MOST_ROWS:,}: {_ROWS}"
+        hint = f"write a whole number of rows up to {MOST_ROWS:,}: {ROWS}"
         context.error("the ends of ROWS must be numbers of rows", spec, hint)
         return None
     if first < last:

@@ -18,6 +18,7 @@ from tamis.query.scalars.reporting import checked
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.selects.calls.frames import frame_of, lag_rows
 from tamis.query.selects.calls.raw_streams import raw_stream
+from tamis.query.selects.calls.window_hints import filter_hint, over_hint
 from tamis.query.selects.scope import FromScope
 from tamis.query.syntax.identifiers import name_of
 from tamis.query.unsupported import unsupported_window_function
@@ -184,7 +185,7 @@ class WindowCalls:
 
     def _series(self, context: Context, node: exp.Expr, over: _Over, name: str) -> _Series | None:
         """The source of the readings, if OVER has its KEY columns and its event time."""
-        usage = "write OVER (PARTITION BY key ORDER BY time) with the KEY columns and the event time"
+        usage = over_hint(context, self.scope, over.spec, name)
         resolver = ExpressionResolver(context, self.scope)
         order = over.order.expressions if over.order is not None else []
         if len(order) != 1:
@@ -213,7 +214,7 @@ class WindowCalls:
         stream = raw_stream(context, self.scope, node, time.alias, reads, through=True)
         if stream is None:
             return None
-        usage = _usage(stream, over)
+        usage = over_hint(context, self.scope, over.spec, name, time.alias)
         if time.name != stream.time:
             what = f"{name} OVER must be ordered by the event time {stream.time}, not by {time.name}"
             context.error(what, order[0], usage)
@@ -289,7 +290,8 @@ class WindowCalls:
     def _filtered(self, context: Context, call: _Call, value: Expr, only: exp.Expr) -> Expr | None:
         """The argument where the condition of FILTER is met, and NULL elsewhere."""
         if call.name in VALUES:
-            context.error(f"{call.name} takes no FILTER", only, "write a CASE as its value")
+            hint = filter_hint(context, self.scope, call.node, call.series.stream, only)
+            context.error(f"{call.name} takes no FILTER", only, hint)
             return None
         condition = self._over_stream(context, call, only)
         if condition is not None:
@@ -362,13 +364,6 @@ def _type(stream: StreamDef, name: str) -> Type:
     column = stream.column(name)
     assert column is not None
     return column.type
-
-
-def _usage(stream: StreamDef, over: _Over) -> str:
-    """The OVER that the stream allows."""
-    partition = f"PARTITION BY {', '.join(stream.key)} " if stream.key else ""
-    more = " …" if over.spec is not None else ""
-    return f"write OVER ({partition}ORDER BY {stream.time}{more})"
 
 
 def _wanted(name: str, type_: Type) -> str | None:
