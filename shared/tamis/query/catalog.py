@@ -20,7 +20,7 @@ from tamis.query.model import (
     StreamDef,
     TableDef,
 )
-from tamis.query.names import suggest
+from tamis.query.names import listed, suggest
 from tamis.query.watches import pattern_watches
 
 
@@ -174,7 +174,7 @@ def _drop(catalog: Catalog, statement: Drop) -> None:
     _exists(catalog, statement.kind, name, statement.position)
     users = list(dependents(catalog, statement.kind, name))
     if users:
-        what = f"{statement.kind} '{name}' is used by {', '.join(users)}"
+        what = f"{statement.kind} '{name}' is used by {listed(users)}"
         raise SqlError(what, statement.position, "drop these first")
     if statement.kind == "alert":
         _remove_watched(catalog, catalog.alerts.pop(name))

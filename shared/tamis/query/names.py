@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from difflib import get_close_matches
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_MOST_LISTED = 20
 
 
 def normalized_name(name: str, known: Container[str]) -> str:
@@ -46,7 +47,20 @@ def suggest(name: str, known: Iterable[str], otherwise: str | None = None, *, qu
         return f'write "{shown}" with its double quotes: {why}'
     if otherwise is not None:
         return otherwise
-    return f"known names: {', '.join(names)}" if names else "none is defined yet"
+    return f"known names: {listed(names)}" if names else "none is defined yet"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and the number of the others: a text with many mistakes has such a list in each.
+
+    >>> listed(["rh", "temp"])
+    'rh, temp'
+    >>> listed([f"c{n}" for n in range(22)]).split("c16, ")[1]
+    'c17, c18, c19 and 2 others'
+    """
+    more = len(names) - _MOST_LISTED
+    others = f" and {counted(more, 'other')}" if more > 0 else ""
+    return ", ".join(names[:_MOST_LISTED]) + others
 
 
 def counted(number: int, noun: str) -> str:

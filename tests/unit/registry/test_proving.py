@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
 
 import pytest
 
@@ -18,7 +20,8 @@ from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.core.statements.reading import OutdatedError, read, same_definitions
 from tamis_registry.planning import PLANNER
-from tamis_registry.proving.messages import Settings
+from tamis_registry.proving import child
+from tamis_registry.proving.messages import Failed, Request, Settings, decoded, is_read
 from tamis_registry.proving.pool import Provers
 from tamis_registry.proving.prover import Prover
 from tamis_registry.proving.replica import Sent
@@ -219,6 +222,17 @@ def test_a_process_that_ends_by_itself_is_told(prover: Prover) -> None:
         with pytest.raises(TamisError, match="ended with exit code -9"):
             asked.result(20)
     assert len(prover.ask("SHOW ALERTS;", by, None, keep=False).statements) == 1
+
+
+def test_an_answer_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = Request(Sent().difference(started().state.catalog), ALERTS, None, keep=False)
+    catalog = started().state.catalog
+    ours, theirs = socket.socketpair()
+    with ours, Connection(theirs.detach()) as connection:
+        assert is_read(child._answer(request, catalog, connection))
+        monkeypatch.setattr(child, "MOST_ANSWER", 1000)
+        refused = decoded(child._answer(request, catalog, connection))
+    assert isinstance(refused, Failed) and "takes more than" in refused.error.what
 
 
 def test_reading_here_changes_no_catalogue() -> None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from tamis.expressions.nodes import Expr, substitute
 from tamis.query.context import Context
 from tamis.query.model import WINDOW_COLUMNS, Conjunct, Output, Source
-from tamis.query.names import suggest
+from tamis.query.names import listed, suggest
 from tamis.query.scalars.resolution import operands
 from tamis.query.syntax.identifiers import Name
 from tamis.query.unsupported import USE_WINDOWS
@@ -205,5 +205,5 @@ def _text_hint(node: exp.Expr, name: Name, names: Sequence[str]) -> str | None:
     if node.this.args.get("quoted"):
         return f"write '{name.text}' for a text: double quotes are for names"
     if isinstance(node.parent, exp.EQ | exp.NEQ | exp.In):
-        return f"write '{name.text}' for a text; known names: {', '.join(sorted(set(names)))}"
+        return f"write '{name.text}' for a text; known names: {listed(sorted(set(names)))}"
     return None
