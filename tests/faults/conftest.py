@@ -2,7 +2,7 @@
 
 Each fault is one file. Its test breaks something in a running fleet or service, and compares the alarms that
 came with those that DuckDB finds in all accepted readings (`reference`): none is missed, and none is doubled
-after identity. `docs/reliability.md` lists the faults.
+after identity. `docs/benchmarks/faults.md` lists the faults.
 
 | module | content |
 |---|---|
