@@ -259,6 +259,32 @@ def test_queries_over_rows_of_aggregates(directory: Path, name: str) -> None:
     assert "rows of aggregates come when their windows have ended" in " ".join(out.split())
 
 
+def test_times_of_rows_of_aggregates_have_the_form_of_the_first_stream(tmp_path: Path) -> None:
+    columns = "station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, WATERMARK FOR ts AS ts"
+    sql = f"""
+CREATE STREAM one ({columns}) WITH (time_unit = 's');
+CREATE STREAM two ({columns});
+CREATE STREAM means AS SELECT station, window_end, max(ts) AS latest
+FROM TUMBLE(two, ts, INTERVAL '1' MINUTE) GROUP BY station, window_end;
+CREATE ALERT q AS SELECT o.ts, m.window_end, m.latest, o.ts - m.latest AS since
+FROM one o JOIN means m ON o.station = m.station
+  AND o.ts BETWEEN m.window_end AND m.window_end + INTERVAL '1' MINUTE;
+CREATE ALERT turned AS SELECT o.ts, m.latest
+FROM means m JOIN one o ON o.station = m.station
+  AND o.ts BETWEEN m.window_end AND m.window_end + INTERVAL '1' MINUTE;
+"""
+    (tmp_path / "q.sql").write_text(sql)
+    (tmp_path / "one.csv").write_text("station,ts,temp\np,1704067265,1\n")
+    (tmp_path / "two.csv").write_text("station,ts,temp\np,2024-01-01T00:00:02Z,1\n")
+    inputs = [f"--input={name}={tmp_path}/{name}.csv" for name in ("one", "two")]
+    code, out, _ = _run("run", str(tmp_path / "q.sql"), "--query", "q", *inputs)
+    assert code == 0
+    # A difference of times is a number of microseconds.
+    assert out.splitlines()[1:] == ["1704067265,1704067260,1704067202,63000000"]
+    _, out, _ = _run("run", str(tmp_path / "q.sql"), "--query", "turned", *inputs)
+    assert out.splitlines()[1:] == ["2024-01-01T00:01:05Z,2024-01-01T00:00:02Z"]
+
+
 SURFACE = """station,ts,temp
 p,2024-01-01T00:00:02Z,30
 q,2024-01-01T00:00:58Z,15

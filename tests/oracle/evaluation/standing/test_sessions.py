@@ -197,6 +197,27 @@ def test_the_rows_of_sessions_are_those_of_a_loop(times: int) -> None:
     assert bounded > tried // 4
 
 
+def test_no_session_begins_with_a_late_reading() -> None:
+    stream = "CREATE STREAM s (ts TIMESTAMP, k VARCHAR KEY, WATERMARK FOR ts AS ts);"
+    alert = (
+        "CREATE ALERT q WITH (allow_unbounded = true) AS SELECT k, window_start, window_end, count(*) AS n"
+        " FROM SESSION(s, ts, INTERVAL '3 us') GROUP BY k, window_start, window_end;"
+    )
+    catalog = catalog_of(stream + alert)
+    # 7 of p and 5 of q come behind the watermark 10, where no session of their key has begun before; 18 is
+    # before the open session that begins at 20. 31 is in the open session from 30.
+    read = [(10, "p"), (7, "p"), (5, "q"), (20, "p"), (18, "p"), (30, "p"), (32, "p"), (31, "p")]
+    columns = {
+        "ts": Vector(np.array([ts for ts, _ in read], np.int64)),
+        "k": Vector(np.array([k for _, k in read], object)),
+    }
+    recording = Recording(catalog.streams["s"], columns, np.zeros(len(read), np.bool_), {}, 0)
+    found = recording_run.run_windowed(catalog.alerts["q"].query, catalog, recording)
+    expected: list[Row] = [("p", 10, 13, 1), ("p", 20, 23, 1), ("p", 30, 35, 3)]
+    assert _sorted(_listed(found.rows.columns)) == _sorted(expected)
+    assert found.late == 3
+
+
 def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     late = 0
     for case in range(cases(0.0007)):
