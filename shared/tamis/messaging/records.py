@@ -45,10 +45,10 @@ NOTHING_LEFT = -(2**62)
 
 ShardState = Literal["waiting", "active", "final"]
 
-# Whatever a record has is in answers and metrics later: no number that JSON writers refuse, and no counts
-# below 0.
+# Whatever a record has is in answers and metrics later: no number that JSON writers refuse, also not as a sum
+# over many shards, and no counts below 0.
 Integer = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
 # Names: those of streams have at most 200 characters, and that of a shard has three names.
 Text = Annotated[str, Meta(max_length=2_000)]
 

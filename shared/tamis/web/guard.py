@@ -108,7 +108,7 @@ class Guard:
         if host and not is_ours(host, self._hosts):
             detail = f"{host!r:.300} is not a name of this server; if it is, add it to the configured names"
             return problem(HTTPStatus.MISDIRECTED_REQUEST, "wrong-host", "Wrong host", detail)
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _place_of(origin) != host:
             detail = f"a page of {origin:.300} may not use this API"
             return problem(HTTPStatus.FORBIDDEN, "forbidden", "Forbidden", detail)
         if _is_from_another_site(method, headers):
@@ -127,6 +127,14 @@ def _announced(headers: Headers) -> int:
     """Bytes of the body by its Content-Length, 0 without one."""
     length = headers.get("content-length", "0")
     return int(length) if length.isascii() and length.isdigit() else 0
+
+
+def _place_of(origin: str) -> str | None:
+    """The host and the port of an Origin; None if it has none."""
+    try:
+        return urlsplit(origin).netloc or None
+    except ValueError:  # brackets around a text that is no address
+        return None
 
 
 def _is_from_another_site(method: str, headers: Headers) -> bool:

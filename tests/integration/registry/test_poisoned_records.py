@@ -31,6 +31,12 @@ from tamis.messaging.topics import (
 from tamis.predicates.selectivity import observe
 
 NOW = 1_700_000_000_000_000
+# JSON of values; some are right for some members, and are extreme.
+WRONG = (
+    *(b"5", b"-7", b"0.5", b"1e308", b"1e400", b"1" * 40, b"NaN", b"true", b"null"),
+    *(b"9007199254740992", b"9223372036854775807", b"-9223372036854775808", b"18446744073709551615"),
+    *(b'"x"', b'"\\ud800"', b"[5]", b"[[]]", b'{"x":5}', b'{"x":9007199254740992}', b'{"":{"x":[]}}'),
+)
 
 
 @dataclass(frozen=True)
@@ -89,18 +95,7 @@ def poisons(good: Good) -> list[tuple[bytes | None, bytes]]:
     values = [b"", b"\x00\xff no JSON", good.value[:-3], b"[]", b"7", b'"x"', b"null", b"{}", b"[" * 100_000]
     values += [b'{"a":' * 100_000, b'{"version":NaN}', good.value.replace(b"}", b',"x":NaN}', 1)]
     for name in document:
-        for wrong in (
-            b"5",
-            b"1e400",
-            b"1" * 40,
-            b"-7",
-            b"NaN",
-            b'"x"',
-            b"[5]",
-            b'{"x":5}',
-            b"null",
-            b'"\\ud800"',
-        ):
+        for wrong in WRONG:
             whole = {**{key: msgspec.Raw(orjson.dumps(one)) for key, one in document.items()}}
             values.append(msgspec.json.encode({**whole, name: msgspec.Raw(wrong)}))
     found: list[tuple[bytes | None, bytes]] = [(good.key, value) for value in values]

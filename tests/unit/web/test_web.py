@@ -73,6 +73,10 @@ def test_pages_from_elsewhere_are_refused() -> None:
             ({"origin": "http://127.0.0.1"}, 200),
             ({"origin": "http://elsewhere.example"}, 403),
             ({"origin": "null"}, 403),
+            ({"origin": "http://["}, 403),
+            ({"origin": ""}, 403),
+            ({"host": "[::1"}, 421),
+            ({"host": "[" * 5_000}, 421),
             ({"host": "evil.example"}, 421),
             ({"host": "evil.example", "origin": "http://evil.example"}, 421),
         ]
