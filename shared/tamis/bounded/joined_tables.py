@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,21 @@ class ValueLimits:
 
     cases: Cases
     each: tuple[Factor, ...] = ()
+
+
+def limited_cases(query: Query, catalog: Catalog) -> Cases | None:
+    """For each alternative of a query's conditions, how many values its outputs have; None if there is no
+    alternative. CHECKs with OR over DOUBLEs count only if they are needed, since they make more alternatives.
+    """
+    cases: Cases | None = None
+    for checks in (False, True):
+        found = translate(query, catalog, checks=checks)
+        if found.contradiction is not None or not found.branches:
+            return None
+        cases = [terms(one.conjunction, one.closure)[0].factors for one in found.branches]
+        if all(factor.count < math.inf for case in cases for factor in case):
+            break
+    return cases
 
 
 class JoinedTables:
@@ -75,10 +91,7 @@ class JoinedTables:
         """
         outputs = tuple(Output(f"{column.alias}.{column.name}", column) for column in dict.fromkeys(shown))
         conjuncts = tuple(one for one in self._query.conjuncts if aliases(one.expr) <= {self._alias})
-        found = translate(Query((self._source,), conjuncts, outputs, True, True), self._catalog)
-        if found.contradiction is not None or not found.branches:
-            return None
-        return [terms(one.conjunction, one.closure)[0].factors for one in found.branches]
+        return limited_cases(Query((self._source,), conjuncts, outputs, True, True), self._catalog)
 
     def _factors(self, read: Sequence[Column]) -> tuple[Factor, ...]:
         """For each table, how many combinations of values these columns have in its rows."""
