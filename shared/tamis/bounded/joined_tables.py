@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from tamis.analysis.conjuncts import flatten_and
 from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.bounded.conjunctive.bound import Factor, terms
-from tamis.bounded.conjunctive.difference_bounds import Bound
 from tamis.bounded.timeless.translate import translate
 from tamis.expressions.nodes import Call, Column, aliases, columns
 from tamis.query.computed_columns import limited, meaning, with_computed
@@ -30,9 +29,19 @@ class ValueLimits:
     each: tuple[Factor, ...] = ()
 
 
-def _total(cases: Cases) -> Bound:
-    """The number of combinations in all alternatives."""
-    return sum((math.prod(factor.count for factor in one) for one in cases), 0)
+def limited_cases(query: Query, catalog: Catalog) -> Cases | None:
+    """For each alternative of a query's conditions, how many values its outputs have; None if there is no
+    alternative. CHECKs with OR over DOUBLEs count only if they are needed, since they make more alternatives.
+    """
+    cases: Cases | None = None
+    for checks in (False, True):
+        found = translate(query, catalog, checks=checks)
+        if found.contradiction is not None or not found.branches:
+            return None
+        cases = [terms(one.conjunction, one.closure)[0].factors for one in found.branches]
+        if all(factor.count < math.inf for case in cases for factor in case):
+            break
+    return cases
 
 
 class JoinedTables:
@@ -82,14 +91,7 @@ class JoinedTables:
         """
         outputs = tuple(Output(f"{column.alias}.{column.name}", column) for column in dict.fromkeys(shown))
         conjuncts = tuple(one for one in self._query.conjuncts if aliases(one.expr) <= {self._alias})
-        query = Query((self._source,), conjuncts, outputs, True, True)
-        # CHECKs as conditions limit a DOUBLE to single values; but they give more alternatives.
-        tried = (False, True) if shown else (False,)
-        found = [translate(query, self._catalog, checks=checks) for checks in tried]
-        if found[0].contradiction is not None or not found[0].branches:
-            return None
-        cases = [[terms(one.conjunction, one.closure)[0].factors for one in t.branches] for t in found]
-        return min(cases, key=_total)
+        return limited_cases(Query((self._source,), conjuncts, outputs, True, True), self._catalog)
 
     def _factors(self, read: Sequence[Column]) -> tuple[Factor, ...]:
         """For each table, how many combinations of values these columns have in its rows."""

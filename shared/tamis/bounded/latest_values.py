@@ -22,10 +22,9 @@ from dataclasses import dataclass, replace
 
 from tamis.bounded.application_time.arrivals import Arrival
 from tamis.bounded.application_time.translate import rate_of
-from tamis.bounded.conjunctive.bound import terms
 from tamis.bounded.conjunctive.difference_bounds import Bound
+from tamis.bounded.joined_tables import limited_cases
 from tamis.bounded.memory import Memory, no_number, sentences, undeclared
-from tamis.bounded.timeless.translate import translate
 from tamis.durations import seconds
 from tamis.expressions.sql_text import identifier, interval
 from tamis.query.model import AsOfJoin, Catalog, Output, Query, Source, StreamDef
@@ -110,12 +109,11 @@ def _values(source: Source, join: AsOfJoin, catalog: Catalog) -> _Term:
     """The number of values of the equated columns; 0 if no tuple of the source meets its conditions."""
     columns = dict.fromkeys(column for _, column in join.keys)
     outputs = tuple(Output(f"{column.alias}.{column.name}", column) for column in columns)
-    found = translate(Query((source,), join.filters, outputs, True, True), catalog)
-    if found.contradiction is not None or not found.branches:
+    cases = limited_cases(Query((source,), join.filters, outputs, True, True), catalog)
+    if cases is None:
         return _Term(0, "0")
     if not columns:
         return _Term(1, "1")
-    cases = [terms(one.conjunction, one.closure)[0].factors for one in found.branches]
     total: Bound = sum((math.prod(factor.count for factor in case) for case in cases), 0)
     if total == math.inf:
         return _Term(total, f"keys({source.alias})")

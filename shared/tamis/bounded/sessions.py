@@ -92,7 +92,7 @@ def _bounded(query: Query, catalog: Catalog) -> Memory:
         known = _counted(query, single)
         if known is not None and known[1].count == math.inf:
             named = " and ".join(f"{one.alias}.{one.name}" for one in known[1].unlimited(_others(query)))
-            what = f"a session may last forever, and nothing limits its values of {named}"
+            what = f"a session may last forever, and no declaration limits its values of {named}"
             return Memory("unbounded", None, formula, SESSIONS, what)
     if stream.max_ahead is None:
         return Memory("bounded", None, formula, SESSIONS, no_number(filter(None, [undeclared(stream)])))

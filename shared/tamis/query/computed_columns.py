@@ -54,14 +54,34 @@ def computed_column(
 
 
 def _results(expr: Expr) -> list[Literal] | None:
-    """The results besides NULL of a CASE with constant results; None for any other expression."""
+    """The results besides NULL of a CASE whose results are constants, or are equal to constants by their
+    conditions; None for any other expression.
+    """
     if not isinstance(expr, Call) or expr.op != "case":
         return None
-    values = (*expr.args[1::2], expr.args[-1])
-    found = [one for one in values if isinstance(one, Literal)]
-    return (
-        [one for one in dict.fromkeys(found) if one.value is not None] if len(found) == len(values) else None
-    )
+    found: list[Literal] = []
+    certain = Literal(True, Type.BOOLEAN)
+    for condition, value in zip(
+        (*expr.args[:-1:2], certain), expr.args[1:-1:2] + expr.args[-1:], strict=True
+    ):
+        equal = [value] if isinstance(value, Literal) else _equal(condition, value)
+        if equal is None:
+            return None
+        found += equal
+    return [one for one in dict.fromkeys(found) if one.value is not None]
+
+
+def _equal(condition: Expr, value: Expr) -> list[Literal] | None:
+    """The constants to one of which a value is equal where a condition holds; None if there may be others."""
+    if not isinstance(condition, Call):
+        return None
+    if condition.op == "=" and value in condition.args:
+        return [one for one in condition.args if isinstance(one, Literal)] or None
+    parts = [_equal(one, value) for one in condition.args] if condition.op in ("and", "or") else []
+    known = [one for one in parts if one is not None]
+    if condition.op == "or" and len(known) == len(parts):
+        return [one for part in known for one in part]
+    return known[0] if condition.op == "and" and known else None
 
 
 def _few(results: list[Literal]) -> bool:

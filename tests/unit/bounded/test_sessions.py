@@ -64,7 +64,7 @@ def test_a_session_without_a_greatest_length_may_need_memory_without_a_limit(
 ) -> None:
     found = _explained(_catalog(select, by=by))
     assert (found.accepted, found.memory.verdict) == (False, "unbounded")
-    assert found.reason == f"a session may last forever, and nothing limits its values of {named}"
+    assert found.reason == f"a session may last forever, and no declaration limits its values of {named}"
     assert "a greatest length: SESSION(…, gap, INTERVAL '1' DAY)" in shown(found)
     assert _explained(_catalog(select, by=by, length=", INTERVAL '1' DAY")).memory.bound is not None
 
