@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -120,18 +122,30 @@ def test_only_containers_and_the_console_may_lack_what_they_need(tmp_path: Path,
 
 
 def test_tests_of_containers_that_failed_are_red_when_they_are_cut_off(tmp_path: Path) -> None:
-    """The first test has failed when the time of the part is over."""
+    """The first test has failed when the time of the part is over. `timeout` sends the signal twice."""
+    begun = tmp_path / "begun"
     tests = tmp_path / "test_two.py"
     tests.write_text(
-        "import time\n\ndef test_fails():\n    assert False\n\ndef test_hangs():\n    time.sleep(100)\n"
+        "import pathlib, time\n\ndef test_fails():\n    assert False\n\n"
+        f"def test_hangs():\n    pathlib.Path({str(begun)!r}).touch()\n    time.sleep(200)\n"
     )
     program = (
         "import sys; from tests.containers import run; run.handle_signals(); "
         "sys.exit(run.run_tests(sys.argv[1:]))"
     )
-    command = ["timeout", "--preserve-status", "--kill-after", "60", "15", sys.executable, "-c", program]
-    done = subprocess.run([*command, str(tests)], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stdout[-2000:] + done.stderr[-2000:]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(tests)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    while process.poll() is None and not begun.exists():
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGTERM)
+    said, _ = process.communicate(timeout=200)
+    assert process.returncode == 1, said.decode()
 
 
 def test_the_targets_exist_and_the_budget_is_below_the_limit_of_the_platform() -> None:
