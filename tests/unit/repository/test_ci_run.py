@@ -95,16 +95,16 @@ def test_a_part_that_does_not_fit_is_left_out_with_its_reason(tmp_path: Path) ->
 
 
 def test_a_part_is_cut_off_at_the_end_of_the_budget(tmp_path: Path) -> None:
-    code, table, calls = run(tmp_path, 3, "notebooks 0 60", usual=1)
+    code, table, calls = run(tmp_path, 8, "notebooks 0 60", usual=1)
     assert code == 0 and calls[-1] == "notebooks"
     assert outcome(table, "notebooks").startswith("NOT TESTED to the end: it was cut off")
     assert outcome(table, "recovery").startswith("NOT TESTED: it usually takes 1 s, and ")
 
 
 def test_the_first_alarm_leaves_time_for_the_tests(tmp_path: Path) -> None:
-    code, table, calls = run(tmp_path, 6, f"{ALARM_CALL} 0 60", usual=0)
+    code, table, calls = run(tmp_path, 12, f"{ALARM_CALL} 0 60", usual=0)
     assert code == 0 and {"check", "test"} <= set(calls)
-    assert outcome(table, ALARM) == "NOT TESTED to the end: it was cut off after 2 s"
+    assert outcome(table, ALARM) == "NOT TESTED to the end: it was cut off after 4 s"
 
 
 @pytest.mark.parametrize("part", ["check", "test"])
