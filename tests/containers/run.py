@@ -51,7 +51,13 @@ def main() -> int:
 
 def handle_signals() -> None:
     """Let containers be removed, and engine and tests be ended, when this process is told to stop."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+    def stop(*_: object) -> None:
+        # `timeout` sends the signal twice. The second one must not end what the first one has begun.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, stop)
     # Shells start programs in the background with this signal ignored, and pytest would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

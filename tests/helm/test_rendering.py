@@ -175,6 +175,8 @@ def test_the_package_has_no_examples(helm: str, tmp_path: object) -> None:
         (["registry.tokens.existingSecret="], "registry.tokens.existingSecret is empty"),
         (["edge.tls.existingSecret="], "edge.tls.existingSecret is empty"),
         (["edge.kind=Deployment"], "pods of a Deployment lose their disk"),
+        (["alerts.autoscaling.enabled=true", "alerts.autoscaling.minReplicas=5"], "minReplicas is greater"),
+        (["edge.resources.limits.memory=abc"], "edge"),
         (["edge.autoscaling.enabled=true"], "sources are all of kind kafka"),
         (["edge.hostPort=8282"], "edge.hostPort needs edge.kind DaemonSet"),
         (["edge.config.name=kitchen"], "edge.config.name is set by the chart"),
