@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import random
 
-CONSTANTS = (
+TRUE = (
     "TRUE",
-    "FALSE",
-    "NULL",
-    "1 = 0",
     "0 = 0",
     "2 > 1.5",
-    "NULL = 1",
     "NULL IS NULL",
-    "1 IN (2, 3)",
     "1 IN (1, NULL)",
-    "1 NOT IN (2, NULL)",
     "2 BETWEEN 1 AND 3",
-    "4 NOT BETWEEN 1 AND NULL",
-    "abs(-1) > 1",
     "floor(1.5) = 1",
     "coalesce(NULL, 1) = 1",
     "nullif(1, 1) IS NULL",
     "length('ab') = 2",
-    "'a' LIKE 'b%'",
     "'a' IS DISTINCT FROM 'b'",
     "CASE WHEN 1 = 0 THEN 1 ELSE 2 END = 2",
+)
+OTHER = (
+    "FALSE",
+    "NULL",
+    "1 = 0",
+    "NULL = 1",
+    "1 IN (2, 3)",
+    "1 NOT IN (2, NULL)",
+    "4 NOT BETWEEN 1 AND NULL",
+    "abs(-1) > 1",
+    "'a' LIKE 'b%'",
     "CASE WHEN NULL THEN TRUE END",
+    "NOT (1 = 1)",
 )
 
 
-def constant(r: random.Random) -> str:
-    """A condition without columns."""
-    one = r.choice(CONSTANTS)
-    return f"NOT ({one})" if r.random() < 0.2 else f"({one})"
+def constant(r: random.Random, *, true: bool) -> str:
+    """A condition without columns. It is mostly `true` or not, so that the condition beside it matters."""
+    usual, unusual = (TRUE, OTHER) if true else (OTHER, TRUE)
+    return f"({r.choice(usual if r.random() < 0.9 else unusual)})"
 
 
 def with_constants(r: random.Random, condition: str, depth: int = 2) -> str:
@@ -43,19 +46,19 @@ def with_constants(r: random.Random, condition: str, depth: int = 2) -> str:
     inner = with_constants(r, condition, depth - 1)
     match r.randrange(10):
         case 0 | 1 | 2:
-            parts = r.sample([constant(r), inner], 2)
+            parts = r.sample([constant(r, true=False), inner], 2)
             return f"({' OR '.join(parts)})"
         case 3 | 4:
-            parts = r.sample([constant(r), inner, with_constants(r, condition, depth - 1)], 3)
-            return f"({parts[0]} {r.choice(('AND', 'OR'))} {parts[1]} OR {parts[2]})"
+            parts = r.sample([constant(r, true=False), inner, with_constants(r, condition, depth - 1)], 3)
+            return f"({' OR '.join(parts)})"
         case 5:
-            parts = r.sample([constant(r), inner], 2)
-            return f"({' AND '.join(parts)})"
+            parts = r.sample([constant(r, true=True), inner], 2)
+            return f"({' AND '.join(parts)} OR {constant(r, true=False)})"
         case 6:
             return f"({inner} OR {inner})"
         case 7:
-            return f"(NOT ({inner} AND {constant(r)}))"
+            return f"(NOT ({constant(r, true=True)} AND NOT {inner}))"
         case 8:
-            return f"(NOT (NOT {inner} OR {constant(r)}))"
+            return f"(NOT (NOT {inner} OR {constant(r, true=False)}))"
         case _:
-            return f"(CASE WHEN {constant(r)} THEN {inner} ELSE {constant(r)} END)"
+            return f"(CASE WHEN {constant(r, true=True)} THEN {inner} ELSE {constant(r, true=False)} END)"

@@ -55,7 +55,7 @@ def expression(r: random.Random, kind: Type, depth: int) -> str:
     ]
     if kind in NUMBERS:
         common += [f"({first} {r.choice('+-*')} {second})", f"abs({same})", f"(-{same})"]
-        common += [f"least({first}, {second})", f"greatest({first}, {second})", f"({first} % {second})"]
+        common += [f"least({first}, {second})", f"greatest({first}, {second})"]
     if kind is Type.DOUBLE:
         wider, narrow = of(Type.DOUBLE), of(r.choice(NUMBERS))
         first, second = r.sample((wider, narrow), 2)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tamis.certificates.certificate import Certificate, Unproven
 from tamis.certificates.curvature.properties import Curvature
@@ -51,9 +51,11 @@ _UNDERFLOW = 2.0**-1022
 _WORK = 100_000  # of showing that a value rises or falls: hundredths of a second
 # An error of at most this share of the threshold is negligible.
 NEGLIGIBLE = 1e-9
+_NOTHING = 2.0**-60  # a share of the threshold that is far below the error of a single operation
+_SMALL = 2.0**-900  # products of larger results are rounded to 53 bits
 _FLIPPED: dict[Sides, Sides] = {"above": "below", "below": "above", "both": "both"}
 _MOST = 1e300  # a greater error counts as unknown
-_MOST_POWER = 64
+_MOST_POWER, _MOST_BITS = 64, 1_000
 # Errors are computed for values, and bounds, of at most as many operators: a fraction of a second.
 _LONGEST, _LONGEST_BOUND = 200, 5_000
 
@@ -98,9 +100,9 @@ def _margin(
     the error must be small beside a constant.
     """
     part = relative_error(value, box, last=True) if _operators(value, _LONGEST) < _LONGEST else None
-    if part is not None:
-        return Margin(value, 1.01 * part, _UNDERFLOW)
     limit = _threshold(value, conditions, box, exactly=exactly)
+    if part is not None and part.least <= _NOTHING * limit:
+        return Margin(value, 1.01 * part.share, 1.01 * part.least + _UNDERFLOW)
     return Margin(value, 0.0, error) if error <= NEGLIGIBLE * limit else None
 
 
@@ -172,43 +174,89 @@ def _direction(value: Expr, column: Column, box: Box, effort: Effort) -> int:
     return 1 if Curvature.RISING in curvature else -1 if Curvature.FALLING in curvature else 0
 
 
-def relative_error(expr: Expr, box: Box, *, last: bool = False) -> float | None:
-    """The greatest error of a computed value as a share of itself; None if no share is known."""
+@dataclass(frozen=True)
+class RelativeError:
+    """The error of a computed value: at most `share` of its size and `least` besides. The latter comes from
+    results that are so small that they are rounded to a multiple of 2^-1074.
+    """
+
+    share: float = 0.0
+    least: float = 0.0
+
+
+_EXACT = RelativeError()
+
+
+def relative_error(expr: Expr, box: Box, *, last: bool = False) -> RelativeError | None:
+    """The greatest error of a computed value in relation to its size; None if none is known. With `last`, its
+    last operation doesn't count in `least`: the absolute part of the margin covers it.
+    """
     exact = bound(expr) is None
     if exact and not expr.type.integral:
-        return 0.0
+        return _EXACT
     if expr.type.integral and not exact:
         return None
     if expr.type.integral:
         wide = float(_span(expr, box).magnitude) > LARGEST_EXACT_INTEGER
-        return _OPERATION if wide else 0.0
+        return RelativeError(_OPERATION) if wide else _EXACT
     if not isinstance(expr, Call) or expr.op == OPAQUE:
         return None
     parts = [relative_error(arg, box) for arg in expr.args]
-    a, b = parts[0], parts[-1]
+    x, y = parts[0], parts[-1]
+    if x is None:
+        return None
     if expr.op in ("exp", "ln", "log10"):
-        return _LIBRARY if a == 0.0 else None
-    if expr.op == "power" and a is not None and (n := constant(expr.args[1])) is not None:
-        return float(abs(n)) * a + _LIBRARY if abs(n) <= _MOST_POWER and _sized(expr, box, last) else None
-    if a is None or b is None:
+        small = 0.0 if last or expr.op != "exp" else _smallest(expr, box)
+        return RelativeError(_LIBRARY, small) if x == _EXACT else None
+    if expr.op == "power" and (n := constant(expr.args[1])) is not None:
+        return _power_error(expr, x, float(n), 0.0 if last else _smallest(expr, box), box)
+    if y is None:
         return None
     match expr.op:
         case "neg" | "abs":
-            return a
+            return x
         case "sqrt":
-            return a + _OPERATION
-        case "+" | "-":
-            return max(a, b) + _OPERATION if a == b == 0.0 or _same_sign(expr, box) else None
+            return None if x.least else RelativeError(x.share + _OPERATION)
+        case "+" | "-" if x == y == _EXACT or _same_sign(expr, box):
+            return RelativeError(max(x.share, y.share) + _OPERATION, x.least + y.least)
         case "*" | "/":
-            return a + b + _OPERATION if _sized(expr, box, last) else None
+            least, small = _moved(expr, x, y, box), 0.0 if last else _smallest(expr, box)
+            return None if least is None else RelativeError(x.share + y.share + _OPERATION, least + small)
     return None
 
 
-def _sized(expr: Expr, box: Box, last: bool) -> bool:
-    """True if a result is never so small that it is rounded to a multiple of 2^-1074. The error of such a
-    rounding isn't relative to the result. For the last operation the absolute part of the margin covers it.
+def _power_error(expr: Call, x: RelativeError, n: float, small: float, box: Box) -> RelativeError | None:
+    if abs(n) > _MOST_POWER or (x.least and n < 1):
+        return None
+    size = max(1.0, _size(expr.args[0], box))
+    if x.least and (n - 1) * math.log2(size) > _MOST_BITS:
+        return None
+    slope = n * size ** (n - 1) if x.least else 0.0
+    return RelativeError(abs(n) * x.share + _LIBRARY, 2 * slope * x.least + small)
+
+
+def _moved(expr: Call, x: RelativeError, y: RelativeError, box: Box) -> float | None:
+    """How far the absolute errors of its arguments move a product or a quotient, twice to be sure; None if
+    that isn't known.
     """
-    return last or _least(_span(expr, box)) >= 2.0**-900
+    if not x.least and not y.least:
+        return 0.0
+    left, right = expr.args
+    if expr.op == "*":
+        return 2 * (_size(right, box) * x.least + _size(left, box) * y.least)
+    divisor = _least(_span(right, box))
+    if not divisor:
+        return None
+    return 2 * (x.least + _size(left, box) / divisor * y.least) / divisor
+
+
+def _smallest(expr: Expr, box: Box) -> float:
+    """The absolute error of a result that may be so small that it isn't rounded to 53 bits; 0 if it can't."""
+    return 0.0 if _least(_span(expr, box)) >= _SMALL else _UNDERFLOW
+
+
+def _size(expr: Expr, box: Box) -> float:
+    return float(_span(expr, box).magnitude)
 
 
 def _same_sign(expr: Call, box: Box) -> bool:

@@ -71,7 +71,7 @@ def _whole_error(expr: Expr, box: Box) -> float:
     """The greatest error of a number, whatever its value is."""
     error = greatest_size(bound(expr), box)
     part = relative_error(expr, box) if 0.0 < error < math.inf else None
-    return error if part is None else min(error, part * _magnitude(expr, box))
+    return error if part is None else min(error, part.share * _magnitude(expr, box) + part.least)
 
 
 def _limit(side: Expr, other: Expr, box: Box) -> float:
