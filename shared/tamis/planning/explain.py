@@ -178,6 +178,8 @@ def grown(catalog: Catalog, query: AlertDef | DerivedDef, explained: Explanation
     if explained.memory.verdict != "unbounded":
         return explained
     asked, catalog = query.query, catalog.reading(query)
+    if asked.nested is not None:
+        return explained  # examples are only of single queries
     if asked.in_time or classification.open_ended(asked, catalog):
         in_time = application_time.proof_of(asked, catalog)
         growth = () if in_time is None else tuple(in_time.growth())

@@ -259,6 +259,16 @@ def test_queries_over_rows_of_aggregates(directory: Path, name: str) -> None:
     assert "rows of aggregates come when their windows have ended" in " ".join(out.split())
 
 
+def test_an_unbounded_join_with_rows_of_aggregates_has_no_witness_to_run(directory: Path) -> None:
+    air, _, _ = SQL.partition("CREATE STREAM warm")
+    means, _, _ = MEANS.partition("CREATE ALERT")
+    join = "means m JOIN air a ON a.station = m.station AND a.ts >= m.window_end"
+    ever = f"CREATE ALERT ever AS SELECT m.station, m.mean, a.temp FROM {join};"
+    (directory / "ever.sql").write_text(air + means + ever)
+    code, out, said = _run("explain", "ever.sql", "--query", "ever", "--witness")
+    assert code == 1 and out.startswith("alert ever: REFUSED") and not said
+
+
 def test_times_of_rows_of_aggregates_have_the_form_of_the_first_stream(tmp_path: Path) -> None:
     columns = "station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, WATERMARK FOR ts AS ts"
     sql = f"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,10 +109,11 @@ class _Answering:
         self.catalog, self.statements = parsed(self.sql, FILE, _ignore)
 
     def explain(self) -> None:
-        """Explain each query as text and as JSON."""
+        """Explain each query as text and as JSON, with its example and what edges drop of the recordings."""
         asked = asked_queries(self.catalog, self.statements, None, FILE)
         asked = [one for one in asked if isinstance(one, AlertDef)]
-        explanation = explained(asked, self.catalog, self.statements, {})
+        recordings = self._recordings(asked)
+        explanation = explained(asked, self.catalog, self.statements, recordings, witness=True)
         assert orjson.loads(orjson.dumps(explanation.document())) and explanation.text(verbose=True)
 
     def plan(self) -> None:
@@ -122,21 +124,21 @@ class _Answering:
         """Run the alert over the recordings."""
         if "q" in self.catalog.alerts:
             chosen = runnable(self.catalog.alerts["q"])
-            recordings = self._recordings(chosen)
+            recordings = self._recordings([chosen])
             self.found.rows = len(rows_of(chosen, self.catalog, recordings, wording=COMMAND, notify=_ignore))
 
     def verify(self) -> None:
         """Compare the alert's rows with DuckDB's."""
         if "q" in self.catalog.alerts:
-            recordings = self._recordings(self.catalog.alerts["q"])
+            recordings = self._recordings([self.catalog.alerts["q"]])
             (verdict,) = verify(self.catalog, recordings)
             self.found.difference = None if verdict.same else str(verdict)
 
-    def _recordings(self, chosen: AlertDef | DerivedDef) -> dict[str, Recording]:
+    def _recordings(self, chosen: Sequence[AlertDef | DerivedDef]) -> dict[str, Recording]:
         files = {name: [str(self.directory / f"{name}.csv")] for name in self.catalog.raw_streams}
         return read_recordings(
             self.catalog,
-            [chosen],
+            chosen,
             files,
             lambda stream, paths: read_recording(stream, paths, None, None),
             wording=COMMAND,
