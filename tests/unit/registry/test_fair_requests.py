@@ -1,4 +1,4 @@
-"""Turns of requests for documents: each token has its share, and a client that reads slowly holds up nobody."""
+"""Turns of requests for documents: each token has its share, and a slow client holds up nobody."""
 
 from __future__ import annotations
 
