@@ -26,6 +26,8 @@ SECONDS = {
     "tests/integration/edge/test_limits.py": 50,
     "tests/integration/joiner/test_cluster.py": 75,
     "tests/integration/joiner/test_joiner.py": 140,
+    "tests/integration/registry/test_fair_shares.py": 60,
+    "tests/integration/registry/test_files_over_http.py": 50,
     "tests/integration/registry/test_registry_life.py": 50,
     "tests/integration/registry/test_sharing.py": 60,
     "tests/integration/security/": 120,

@@ -30,14 +30,15 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture(params=["no", "some"])
-def registry(
+def attacked(
     request: pytest.FixtureRequest, fresh: str, files: tuple[Path, Path], tmp_path: Path
-) -> Iterator[RegistryProcess]:
-    """A registry on loopback that may read no or some files."""
+) -> Iterator[tuple[RegistryProcess, list[str]]]:
+    """A registry on loopback that may read no or some files, and texts that try to read others."""
     more = {"TAMIS_TABLES": str(files[0]) if request.param == "some" else ""}
+    texts = list(attacks(*files))
     with registry_process(tmp_path, fresh, TOKENS, **more) as running:
         assert running.post("statements", "writer", content=STREAM).status_code == 200
-        yield running
+        yield running, texts if request.param == "some" else texts[::4]
 
 
 def attacks(permitted: Path, other: Path) -> Iterator[str]:
@@ -82,11 +83,10 @@ def attacks(permitted: Path, other: Path) -> Iterator[str]:
         yield words.format(f"{other}/lots.csv") + ";"
 
 
-def test_no_client_reads_a_file_that_is_not_permitted(
-    registry: RegistryProcess, files: tuple[Path, Path]
-) -> None:
+def test_no_client_reads_a_file_that_is_not_permitted(attacked: tuple[RegistryProcess, list[str]]) -> None:
     samples = {"quotes": [{"k": 1, "ts": 1_700_000_000_000}]}
-    for text in attacks(*files):
+    registry, texts = attacked
+    for text in texts:
         for who in ("reader", "writer"):
             answers = [registry.post("explain", who, content=text)]
             answers.append(registry.post("try", who, json={"sql": text, "samples": samples}))

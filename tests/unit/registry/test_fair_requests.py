@@ -1,4 +1,4 @@
-"""Turns of short requests: each token has its share, and a client that reads slowly holds up nobody."""
+"""Turns of requests for documents: each token has its share, and a slow client holds up nobody."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def test_a_token_with_many_requests_leaves_turns_to_the_others() -> None:
         asked += [asyncio.create_task(app(scope, never, quick)) for scope in others]
         asked.append(asyncio.create_task(app(request("long", path="/v1/events"), never, quick)))
         await settled()
-        assert inner.begun[PLACES - 1 :] == ["writer", "long"]
+        assert inner.begun[PLACES - 1 :] == ["writer", "writer", "long"]
         inner.told.set()
         await asyncio.wait_for(asyncio.gather(*asked), 10)
-        assert inner.begun[PLACES + 1 : PLACES + 3] == ["writer", "other"]
+        assert inner.begun[PLACES + 2] == "other"
 
     asyncio.run(check())
 

@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing.connection import Connection
 
 import pytest
@@ -222,6 +223,28 @@ def test_a_process_that_ends_by_itself_is_told(prover: Prover) -> None:
         with pytest.raises(TamisError, match="ended with exit code -9"):
             asked.result(20)
     assert len(prover.ask("SHOW ALERTS;", by, None, keep=False).statements) == 1
+
+
+def test_a_process_that_has_grown_is_replaced() -> None:
+    """It keeps what others have asked, and would refuse a later text for its memory."""
+
+    async def check() -> None:
+        settings = Settings(UNRESTRICTED, 60, 2 << 30)
+        prover = Prover(settings)
+        pool = Provers([prover])
+        await pool.read(ALERTS, by)
+        first = prover.running
+        await pool.read(ALERTS, by)
+        assert prover.running is first and not prover.overgrown
+        prover._settings = replace(settings, data_bytes=1 << 20)
+        await pool.read("SHOW ALERTS;", by)
+        prover._settings = settings
+        await pool.read(ALERTS, by)
+        assert prover.running is not first
+        pool.close()
+
+    by = started().state.catalog
+    asyncio.run(check())
 
 
 def test_an_answer_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

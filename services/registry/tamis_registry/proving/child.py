@@ -14,6 +14,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from tamis.errors import RefusedError, TamisError
+from tamis.identity_cache import IdentityCache
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.telemetry import get_logger
 from tamis_registry.core.statements.reading import read
@@ -56,6 +57,8 @@ def main(connection: Connection) -> None:
         answer = _answer(request, catalog, connection)
         limit(resource.RLIMIT_DATA, settings.data_bytes)
         connection.send_bytes(answer)
+        # The next text has other definitions, so these results would only take memory.
+        catalog.results = IdentityCache()
 
 
 def _answer(request: Request | TrialRequest, catalog: Catalog, connection: Connection) -> bytes:

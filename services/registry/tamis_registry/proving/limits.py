@@ -9,9 +9,9 @@ from pathlib import Path
 from tamis.errors import RefusedError
 
 
-def data_bytes() -> int:
-    """The memory of this process that counts for RLIMIT_DATA, in bytes."""
-    pages = int(Path("/proc/self/statm").read_text().split()[5])
+def data_bytes(process: int | str = "self") -> int:
+    """The memory of a process that counts for RLIMIT_DATA, in bytes."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[5])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 

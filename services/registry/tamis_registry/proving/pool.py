@@ -212,8 +212,9 @@ class _Work:
 
     def _give_back(self, prover: Prover, work: asyncio.Future[T]) -> None:
         pool, error = self._pool, work.exception()
-        if error is not None and not isinstance(error, TamisError):
-            prover.kill()  # nobody knows what is still in its pipe
+        broken = error is not None and not isinstance(error, TamisError)
+        if broken or prover.overgrown:
+            prover.kill()  # of a broken one, nobody knows what is still in its pipe
         pool._idle.append(prover)
         if prover.ended:
             # Where the pool is closed meanwhile, nothing is started any more.

@@ -17,6 +17,7 @@ from tamis.errors import RefusedError, UnavailableError
 from tamis.query.model import Catalog
 from tamis.telemetry import get_logger
 from tamis_registry.core.statements.reading import Read
+from tamis_registry.proving.limits import data_bytes
 from tamis_registry.proving.messages import (
     Failed,
     Needed,
@@ -160,6 +161,14 @@ class Prover:
     def ended(self) -> bool:
         """True if the process must be started before it reads again."""
         return self._doomed or (self._process is not None and self._process.poll() is not None)
+
+    @property
+    def overgrown(self) -> bool:
+        """True if the process keeps half of the memory that it may have: it would refuse later texts."""
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                return False
+            return data_bytes(self._process.pid) > self._settings.data_bytes // 2
 
     def kill(self) -> None:
         """End the process at any point of its work. A caller that waits in `ask` gets UnavailableError."""

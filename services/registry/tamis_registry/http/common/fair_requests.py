@@ -1,4 +1,4 @@
-"""Turns of short requests, so that those of one token never keep the others waiting.
+"""Turns of requests for documents, so that those of one token never keep the others waiting.
 
 They run in threads, of which Python runs one at a time: forty requests of one client would slow all others
 and the registry's loop.
@@ -39,9 +39,11 @@ class FairRequests:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        client = client_of(request, changes=request.method not in ("GET", "HEAD"))
+        changes = request.method not in ("GET", "HEAD")
+        client = client_of(request, changes=changes)
         asking.set(client)
-        if self._has_own(scope["path"]):
+        # A change may wait for Kafka, in the queue of the registry's loop.
+        if changes or self._has_own(scope["path"]):
             await self._app(scope, receive, send)
             return
         try:
