@@ -106,6 +106,7 @@ def test_a_packed_environment_is_unpacked_by_executors(
     ):
         found = properties(master="spark://spark:7077", environment=given)
         assert found["spark.archives"] == f"{uri}#tamis-environment"
+        assert found["spark.files.io.connectionTimeout"] == "900s"
 
 
 @pytest.mark.parametrize(

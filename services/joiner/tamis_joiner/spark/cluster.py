@@ -114,4 +114,6 @@ def _files(settings: JoinerSettings, environment: Mapping[str, str]) -> dict[str
             code_digest.check(archive.path, environment)
         uri = archive.uri if archive.path is None else archive.path.as_uri()
         found["spark.archives"] = f"{uri}#{unpacked.FOLDER}"
+        # Encryption makes the transfer of hundreds of megabytes slow on a busy machine.
+        found["spark.files.io.connectionTimeout"] = "900s"
     return found
