@@ -47,6 +47,10 @@ def test_costly_readings_do_not_keep_other_senders_waiting(bench: Bench) -> None
     found: dict[str, float] = {}
     # The first large body waits for the kernels, where they were not compiled ahead of time.
     dead = edge.post("air", b"[" + b",".join([b"{}"] * 20_000) + b"]").json()["accepted"]
+    quiet = list[float]()
+    done = threading.Event()
+    threading.Timer(5, done.set).start()
+    _note_slowest(edge, done, quiet)
     for name, body in COSTLY.items():
         done, longest = threading.Event(), list[float]()
         other = threading.Thread(target=_note_slowest, args=(edge, done, longest))
@@ -62,7 +66,8 @@ def test_costly_readings_do_not_keep_other_senders_waiting(bench: Bench) -> None
         done.set()
         other.join()
         found[name] = longest[0]
-    assert max(found.values()) < 3, found  # less than 1 on an idle machine
+    # Other tests may run on this machine, and slow both down.
+    assert max(found.values()) < 2 + 2 * quiet[0], (found, quiet)
 
 
 def test_a_number_that_is_not_finite_is_a_dead_letter_in_every_source(bench: Bench) -> None:
