@@ -155,7 +155,7 @@ class Ack:
     activation: Integer
     state: ShardState
     time: Integer  # wall clock of the edge, microseconds
-    # Microseconds without new readings and without a move of the watermark; below 0 if the clock was set back.
+    # Microseconds without new readings and without a move of the watermark; below 0 if the clock went back.
     quiet: Integer = 0
     # The greatest event time of a shard whose readings follow the clock.
     reached: Integer | None = None
