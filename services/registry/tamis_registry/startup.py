@@ -49,7 +49,9 @@ def remove_unreadable_plans(store: Store, found: Recovered, metrics: Metrics) ->
 
 
 def repair_statements(store: Store, found: Recovered, metrics: Metrics) -> None:
-    """Log and replace records of the topic of statements that no release has written."""
+    """Log records of the topic of statements that no release has written, write their earlier records again,
+    and remove those that have none.
+    """
     for key, one in found.damaged.items():
         metrics.inc("tamis_dead_letters_total", service="registry", reason="undecodable")
         _log.error(
@@ -61,7 +63,8 @@ def repair_statements(store: Store, found: Recovered, metrics: Metrics) -> None:
             error=one.why,
             hint="look at what is defined now, and apply the statement again if it is missing",
         )
-    store.repair(found)
+    if found.damaged:
+        store.write_statements({key: found.statements.get(key) for key in found.damaged})
 
 
 def statements_lost(before: State | None, plans: History) -> bool:

@@ -155,7 +155,8 @@ class Ack:
     activation: Integer
     state: ShardState
     time: Integer  # wall clock of the edge, microseconds
-    quiet: Count = 0  # microseconds without new readings and without a move of the watermark
+    # Microseconds without new readings and without a move of the watermark; below 0 if the clock went back.
+    quiet: Integer = 0
     # The greatest event time of a shard whose readings follow the clock.
     reached: Integer | None = None
     # False if the source can't be read again from its beginning: it has no history for a backfill stream.
@@ -263,7 +264,7 @@ class Frontier:
     dead: dict[str, Count] = field(default_factory=dict)  # dead letters by reason
     unable: dict[str, str] = field(default_factory=dict)  # by alert that isn't evaluated: the reason
     # Bound on the entries of a standing query, over all partitions, by "alert@version".
-    bounds: dict[str, Count] = field(default_factory=dict)
+    bounds: dict[str, Integer] = field(default_factory=dict)
     # Tuples that came too late to count for a standing query, by alert, since the state's beginning.
     missed: dict[str, Count] = field(default_factory=dict)
     # Bytes of state by "alert@version": of its synopses, or its share of the state of its topics.

@@ -41,3 +41,8 @@ def test_what_is_no_such_record_is_refused(value: bytes) -> None:
     for kind in (Ack, Frontier):
         with pytest.raises(ValueError, match=r"object|required"):
             kind.from_bytes(value)
+
+
+def test_an_edge_whose_clock_was_set_back_is_heard() -> None:
+    back = replace(ACK, time=5, quiet=-3_600_000_000, watermark=-7, reached=-(2**62))
+    assert Ack.from_bytes(back.to_bytes()) == back

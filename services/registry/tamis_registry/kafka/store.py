@@ -177,11 +177,6 @@ class Store:
                     into.plans.claim(claimed(record.value))
                     into.unreadable.append(Unreadable(record, error.what))
 
-    def repair(self, found: Recovered) -> None:
-        """Write the earlier records of damaged ones again, and remove those that have none."""
-        if found.damaged:
-            self.write_statements({key: found.statements.get(key) for key in found.damaged})
-
     def remove(self, unreadable: Iterable[Unreadable]) -> None:
         """Let compaction remove records of the plan topic that are not plans.
 
