@@ -65,8 +65,8 @@ def test_a_silence_is_made_and_ended(fleet: RegistryInMemory, page: Page) -> Non
     assert made["until"] - made["from"] == 1_800_000_000
     expect(rows.nth(1)).to_contain_text("nothing")
     fleet.sinks = {"log": SinkState(), "pager": SinkState(), "chat": SinkState()}
-    opened = {"episode": OPEN, "alert": "condensation", "key": ["k1"], "labels": {"team": "ops"}}
-    opened |= {"event": "opened", "start": 1, "end": 2, "alarms": 1, "row": {}}
+    named = {"episode": OPEN, "alert": "condensation", "key": ["k1"], "labels": {"team": "ops"}}
+    opened = {**named, "event": "opened", "start": 1, "end": 2, "alarms": 1, "row": {}}
     for sink in ("pager", "chat"):
         held = Held(sink=sink, partition=0, offset=0, event={**opened, "severity": None})
         fleet.store.reports.put(Record(SILENCES, 0, 0, held.record_key, encode(held)))
