@@ -41,7 +41,9 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         f"http: {{addr: '127.0.0.1:{port}'}}\n"
     )
     with (folder / "log").open("wb") as log:
-        command = with_parent_death_signal(["docker-registry", "serve", str(config)])
+        server = shutil.which("docker-registry")
+        assert server is not None
+        command = with_parent_death_signal([server, "serve", str(config)])
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         deadline = time.monotonic() + 60

@@ -98,8 +98,8 @@ def test_an_image_has_no_compiler_installer_or_tests(files: dict[str, tarfile.Ta
     assert not [name for name in files if name.startswith(("src/", "wheels/", "build/", "images/"))]
 
 
-def test_only_the_data_directory_belongs_to_the_user(files: dict[str, tarfile.TarInfo]) -> None:
-    assert [name for name, file in files.items() if file.uid == 10001] == ["data"]
+def test_only_the_directories_of_volumes_belong_to_the_user(files: dict[str, tarfile.TarInfo]) -> None:
+    assert {name for name, file in files.items() if file.uid == 10001} == {"data", "run/tamis"}
     writable = [name for name, file in files.items() if file.mode & 0o002 and not file.issym()]
     assert {name for name in writable if not name.startswith("dev/")} <= {
         "tmp",
