@@ -31,7 +31,7 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True)
 class Client:
-    """Who asks: the name of the token, empty without tokens."""
+    """Client of a request: the name of the token, empty without tokens."""
 
     name: str = ""
     rank: Rank = Rank.READER

@@ -73,7 +73,7 @@ def may_change(request: Request) -> bool:
 
 
 def client_of(request: Request, *, changes: bool = False) -> Client:
-    """Who asks, for the order of requests. `changes`: the request changes definitions."""
+    """Client of a request, for the order of requests. `changes`: the request changes definitions."""
     token: Token | None = request.scope.get(TOKEN)
     if changes:
         rank = Rank.CHANGE
