@@ -20,6 +20,7 @@ CREATE STREAM t (c INT, d INT CHECK (d BETWEEN -2 AND 3), g BOOLEAN, w VARCHAR, 
 """
 KINDS = (Type.INT, Type.INT, Type.BOOLEAN, Type.VARCHAR, Type.DOUBLE)
 COLUMNS = {"s": tuple(zip("abfvx", KINDS, strict=True)), "t": tuple(zip("cdgwy", KINDS, strict=True))}
+CONSTANT = 0.25  # the share of conditions with constant parts
 TEXTS = ("x", "y", "z")
 Tuples = list[tuple[str, tuple[object, ...]]]
 
@@ -114,7 +115,7 @@ def where(r: random.Random, sources: list[str], limited: float = 0.5) -> str:
         _dense(r, numbers) if r.random() < 0.2 else _condition(r, whole, flags, texts)
         for _ in range(r.randint(0, 4))
     ]
-    conditions = [with_constants(r, one) if r.random() < 0.25 else one for one in conditions]
+    conditions = [with_constants(r, one) if CONSTANT and r.random() < CONSTANT else one for one in conditions]
     for column in whole:
         if r.random() < limited:
             conditions.append(f"{column} BETWEEN {r.randint(-4, 0)} AND {r.randint(0, 4)}")

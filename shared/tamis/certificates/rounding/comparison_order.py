@@ -236,8 +236,8 @@ def _power_error(expr: Call, x: RelativeError, n: float, small: float, box: Box)
 
 
 def _moved(expr: Call, x: RelativeError, y: RelativeError, box: Box) -> float | None:
-    """How far the absolute errors of its arguments move a product or a quotient, twice to be sure; None if
-    that isn't known.
+    """The change of a product or a quotient by the absolute errors of its arguments, times two to be sure;
+    None if that isn't known.
     """
     if not x.least and not y.least:
         return 0.0

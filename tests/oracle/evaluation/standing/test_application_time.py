@@ -41,6 +41,7 @@ CREATE STREAM n (m INT);
 CREATE TABLE r (id INT, name VARCHAR, z DOUBLE) WITH (path = 'r.csv');
 """
 UNTIL = 10
+CONSTANT = 0.25  # the share of conditions with constant parts
 COLUMNS = {
     "s": (("a", Type.INT), ("v", Type.VARCHAR), ("x", Type.DOUBLE), ("ts", Type.TIMESTAMP)),
     "t": (("b", Type.INT), ("w", Type.VARCHAR), ("y", Type.DOUBLE), ("ts", Type.TIMESTAMP)),
@@ -226,7 +227,7 @@ def _select(r: random.Random, sources: list[str], shown: int) -> tuple[str, list
         conditions.append(f"({by_kind[Type.INT][0]} = 1 OR {by_kind[Type.INT][-1]} > {r.randint(0, 2)})")
     if r.random() < 0.1:
         conditions.append(f"2 * {by_kind[Type.INT][0]} < {by_kind[Type.INT][-1]} + 3")
-    conditions = [with_constants(r, one) if r.random() < 0.25 else one for one in conditions]
+    conditions = [with_constants(r, one) if CONSTANT and r.random() < CONSTANT else one for one in conditions]
     columns = r.sample(by_kind[Type.INT] if shown == 1 else [n for n, _ in every], shown)
     distinct = r.choice(("DISTINCT ", ""))
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
