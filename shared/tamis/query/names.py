@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 from difflib import get_close_matches
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
-_MOST_LISTED = 20
+_MOST_LISTED = 40  # all functions
 
 
 def normalized_name(name: str, known: Container[str]) -> str:
@@ -55,8 +55,8 @@ def listed(names: Sequence[str]) -> str:
 
     >>> listed(["rh", "temp"])
     'rh, temp'
-    >>> listed([f"c{n}" for n in range(22)]).split("c16, ")[1]
-    'c17, c18, c19 and 2 others'
+    >>> listed([f"c{n}" for n in range(42)]).split("c36, ")[1]
+    'c37, c38, c39 and 2 others'
     """
     more = len(names) - _MOST_LISTED
     others = f" and {counted(more, 'other')}" if more > 0 else ""

@@ -136,8 +136,7 @@ def test_verify_finds_what_differs(directory: Path) -> None:
     [
         ((1.0, 1e-10), "sum(temp) > 1", 1, 0),  # far from 1 beside what the sum errs
         ((1.0, 1e-17), "sum(temp) > 1", 0, 1),
-        ((1e17, 3.0, -1e17), "sum(temp) > 5", 0, 1),
-        ((1e17, 3.0, -1e17), "sum(temp) > 500", 0, 0),
+        ((1e17, 3.0, -1e17), "sum(temp) > 5", 0, 0),  # the sum is exact
         ((1.0, 1.0000000001), "avg(temp) > 1", 1, 0),
         ((3.0, 1.0, 2.0), "median(temp) >= 2", 1, 1),
         ((3.0, 1.0, 2.0), "max(temp) >= 3", 1, 0),

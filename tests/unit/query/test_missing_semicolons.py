@@ -1,5 +1,6 @@
-"""A missing semicolon is one mistake: nothing that follows from it is reported as well, and all other
-mistakes of the two statements are.
+"""A missing semicolon is one mistake: what follows from it isn't reported.
+
+All other mistakes of the two statements are.
 """
 
 from __future__ import annotations

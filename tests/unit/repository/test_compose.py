@@ -221,7 +221,7 @@ def test_a_container_sees_only_its_own_tokens_or_digests() -> None:
     }
     # A new volume gets the owner of a directory that the image has.
     assert (
-        "install -d -o tamis -g tamis -m 750 /data /run/tamis"
+        "install -d -o tamis -g tamis -m 700 /data /run/tamis"
         in (REPOSITORY / "deploy/images/root.sh").read_text()
     )
 

@@ -148,7 +148,7 @@ def test_the_image_runs_the_service_and_not_as_root(service: str) -> None:
     (exposed,) = last.all("EXPOSE")
     assert check.endswith('CMD ["healthcheck", "9464"]') and "9464" in exposed.split()
     for volume in last.all("VOLUME"):
-        assert f"install -d -o tamis -g tamis -m 750 {volume}" in script("root.sh")
+        assert f"install -d -o tamis -g tamis -m 700 {volume}" in script("root.sh")
         assert last.environment()["TAMIS_DATA"] == volume
 
 

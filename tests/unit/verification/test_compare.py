@@ -79,7 +79,7 @@ def test_each_span_needs_an_alarm(raised: list[int], missed: int, late: bool, tm
         lines.insert(0, f"other,{(start + 100) * 1_000_000},0")
     (tmp_path / "air.csv").write_text("\n".join(["k,ts,t", *lines, ""]))
     catalog = catalog_of(WITHIN)
-    recordings = {"air": read_recording(catalog.streams["air"], [str(tmp_path / "air.csv")])}
+    recordings = {"air": read_recording(catalog.streams["air"], [str(tmp_path / "air.csv")], as_arrived=True)}
     query = catalog.alerts["hot"].query
     (definition,) = first_plan(catalog, partitions=1).definitions
     verdict = compare(
