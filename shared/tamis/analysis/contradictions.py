@@ -220,10 +220,12 @@ def _range(expr: Expr, streams: Mapping[str, StreamDef]) -> _Ends:
 
 
 def linear_system(streams: Mapping[str, StreamDef]) -> LinearSystem:
-    """A system without constraints, which knows the declared domains of all columns."""
+    """A system without constraints, which knows the declared domains of the columns of `streams`. Columns of
+    other relations, such as tables, have no limits.
+    """
 
     def ends(column: Column) -> tuple[float, float]:
-        definition = streams[column.alias].column(column.name)
+        definition = streams[column.alias].column(column.name) if column.alias in streams else None
         return (-math.inf, math.inf) if definition is None else declared_ends(definition)
 
     return LinearSystem(ends)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -32,6 +33,37 @@ def warnings(query: str) -> str:
     found = explain(catalog_of(f"{STREAMS}CREATE ALERT q AS {query};"), "q")
     assert found.accepted, found.reason
     return "; ".join(found.warnings)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "s.x <= CAST(NULL AS DOUBLE) - r.x",
+        "s.x + r.x > nullif(1, 1)",
+        "r.x * 0 + s.x > NULL + 1",
+    ],
+)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT s.k FROM a s JOIN r ON s.k = r.k WHERE",
+        "SELECT s.k, window_end, count(*) AS c FROM TUMBLE(a, ts, INTERVAL '1' MINUTE) s JOIN r ON s.k = r.k"
+        " WHERE",
+        "SELECT s.k FROM a s LEFT ASOF JOIN a r ON s.k = r.k AND s.ts > r.ts WHERE",
+    ],
+)
+def test_a_condition_that_is_always_null_is_not_said_to_hold(
+    query: str, condition: str, tmp_path: Path
+) -> None:
+    (tmp_path / "r.csv").write_text("k,x\nk1,1\n")
+    table = (
+        f"CREATE TABLE r (k VARCHAR, x DOUBLE CHECK (x BETWEEN 1 AND 9)) WITH (path = '{tmp_path}/r.csv');"
+    )
+    groups = "GROUP BY s.k, window_end" if "TUMBLE" in query else ""
+    sql = f"{STREAMS}{table} CREATE ALERT q WITH (allow_unbounded = true) AS {query} {condition} {groups};"
+    found = explain(catalog_of(sql), "q")
+    told = "; ".join(found.warnings) if found.accepted else found.reason
+    assert "always true" not in told and "is never true, as every comparison with NULL" in told
 
 
 @pytest.mark.parametrize(

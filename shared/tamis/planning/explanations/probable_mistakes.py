@@ -43,6 +43,11 @@ def _always_true(query: Query, streams: Mapping[str, StreamDef]) -> Iterator[str
             continue
         never = Call(OPPOSITE[part.op], part.args, Type.BOOLEAN)
         if any(columns(part)) and narrowed([never], streams) is None:
+            if (
+                narrowed([part], streams) is None
+            ):  # Neither the condition nor its opposite: it is always NULL.
+                yield f"{conjunct.text} is never true, as every comparison with NULL"
+                continue
             limits = possible_limits(never, streams)
             missing = _nullable(part, query, streams)
             instead = "leave the condition out"

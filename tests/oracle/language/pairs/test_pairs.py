@@ -27,7 +27,8 @@ from tamis.errors import InputError
 BLOCKS = 20  # of the long search, which has all pairs
 # Words in the code of the page that are no constructs of Tamis.
 _NO_CONSTRUCTS = {
-    *("TYPE", "NAME", "SINCE", "WHY", "TAMIS_REGISTRY_HOSTS", "TAMIS_SCHEMA_REGISTRY_URL", "TAMIS_TABLES"),
+    *("TYPE", "NAME", "FILE", "SINCE", "WHY"),
+    *("TAMIS_REGISTRY_HOSTS", "TAMIS_SCHEMA_REGISTRY_URL", "TAMIS_TABLES"),
     *("f", "q", "x", "damp", "value", "name"),  # names of examples
     *(
         "TUMBLING",
@@ -36,7 +37,6 @@ _NO_CONSTRUCTS = {
         "FLOAT",
         "REAL",
     ),  # of other systems: the message says what to write
-    *("bit_and", "bit_or"),
 }
 
 
