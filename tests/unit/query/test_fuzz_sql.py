@@ -103,7 +103,7 @@ def is_sql(text: str) -> bool:
     has neither BETWEEN SYMMETRIC nor a TABLE as an argument.
     """
     try:
-        plain = text.replace("BETWEEN SYMMETRIC", "BETWEEN").replace("(TABLE ", "(").replace("=> TABLE ", "=> ")
+        plain = re.sub(r"(\(|=> )TABLE ", r"\1", text.replace("BETWEEN SYMMETRIC", "BETWEEN"))
         duckdb.extract_statements(plain)
     except duckdb.ParserException as error:
         return bool(re.search('near "(SECOND|MINUTE|HOUR)"', str(error), re.IGNORECASE))
