@@ -30,6 +30,8 @@ from tamis.settings.private_files import OTHERS, private_directory
 
 _LOCK_SECONDS = 5.0
 
+_CLUSTER = "cluster.id="
+
 _SERIOUS = re.compile(r" (ERROR|FATAL) |Exception: ")
 
 
@@ -136,8 +138,10 @@ class EmbeddedKafka:
         return self._process.poll() if self._process else None
 
     def is_ready(self) -> bool:
-        """True if the broker answers."""
-        return _somebody_listens(int(self.bootstrap.rpartition(":")[2])) and _answers(self.admin_config())
+        """True if this broker answers, and not another one on its port."""
+        if not _somebody_listens(int(self.bootstrap.rpartition(":")[2])):
+            return False
+        return _cluster_that_answers(self.admin_config()) == self._cluster_id()
 
     def admin_config(self) -> dict[str, Any]:
         """Configuration of a client of confluent-kafka that may do everything."""
@@ -182,6 +186,11 @@ class EmbeddedKafka:
             serious = [line for line in written[:-lines] if _SERIOUS.search(line)]
             said += serious[-lines:] + written[-lines:]
         return "\n  ".join(said)
+
+    def _cluster_id(self) -> str | None:
+        """The id that the data directory was formatted with; None before."""
+        lines = self._written("data/meta.properties")
+        return next((line.removeprefix(_CLUSTER) for line in lines if line.startswith(_CLUSTER)), None)
 
     def _written(self, name: str) -> list[str]:
         path = self.directory / name
@@ -295,6 +304,12 @@ class EmbeddedKafka:
         while not (stopping and stopping.is_set()):
             code = self._process.poll()
             if code is not None:
+                if any("Address already in use" in line for line in self._written("broker.log")):
+                    raise InputError(
+                        f"another program has taken port {self._port} while Kafka started",
+                        where=self.bootstrap,
+                        hint="start again, or choose another port",
+                    )
                 raise TamisError(
                     f"Kafka ended with exit code {code}; its log ends:\n  {self.log_tail()}",
                     where=str(self.directory),
@@ -315,9 +330,12 @@ def _somebody_listens(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
-def _answers(config: dict[str, Any]) -> bool:
-    """True if the broker is registered in its own cluster, which is the last step of its start."""
+def _cluster_that_answers(config: dict[str, Any]) -> str:
+    """The id of the cluster at an address; empty if none answers. A broker registers in its cluster as the
+    last step of its start.
+    """
     try:
-        return bool(AdminClient(config).list_topics(timeout=2).brokers)
+        found = AdminClient(config).list_topics(timeout=2)
     except KafkaException:
-        return False
+        return ""
+    return str(found.cluster_id) if found.brokers else ""

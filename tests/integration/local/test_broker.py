@@ -164,3 +164,25 @@ def test_broker_does_not_outlive_a_killed_parent(tmp_path: Path) -> None:
     # It takes the directory's lock as soon as the first broker has let go of it.
     with EmbeddedKafka(directory) as successor:
         assert successor.running
+
+
+def test_another_broker_on_the_port_does_not_count_as_this_one(tmp_path: Path) -> None:
+    """Two fleets that start at once may choose the same port; the slower one must use no other Kafka."""
+    own = EmbeddedKafka(tmp_path / "own")
+    own.start()
+    own.stop()
+    with EmbeddedKafka(tmp_path / "other", port=int(own.bootstrap.rpartition(":")[2])) as other:
+        assert other.is_ready()
+        assert not own.is_ready()
+
+
+def test_a_port_that_is_taken_during_the_start_is_named(tmp_path: Path) -> None:
+    broker = EmbeddedKafka(tmp_path)
+    broker.launch()
+    with socket.socket() as other:
+        # As servers do; the broker needs seconds before it listens.
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", int(broker.bootstrap.rpartition(":")[2])))
+        other.listen()
+        with pytest.raises(InputError, match=r"another program has taken port \d+ while Kafka started"):
+            broker.wait_ready()
