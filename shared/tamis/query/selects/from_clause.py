@@ -150,7 +150,9 @@ def _item(context: Context, table: exp.Expr, resolve: ResolveQuery) -> FromItem 
         function = str(identifier.this).lower()
         if function not in windows.USAGE:
             refusal = unsupported_function(function)
-            what, hint = refusal or (f"{function}(…) isn't a stream", "write the name of a stream")
+            calls = [name.upper() for name in windows.USAGE]
+            meant = suggest(function.upper(), calls, "write the name of a stream")
+            what, hint = refusal or (f"{function}(…) isn't a stream", meant)
             context.error(what, table, hint)
             return None
         window = windows.window_call(context, identifier)

@@ -12,7 +12,7 @@ from tamis.query.redefinition import meaning, readers
 from tamis.query.statements import options
 from tamis.query.statements.statement_input import END_STATEMENT, StatementInput
 from tamis.query.statements.stream_text import Part, StreamText, source, without
-from tamis.query.syntax.cursor import Cursor
+from tamis.query.syntax.cursor import COLUMN_NAME, Cursor
 from tamis.query.syntax.identifiers import Name
 
 _EXAMPLE = (
@@ -141,7 +141,7 @@ def _add_column(
     if item.peek() == "IF":
         raise item.unexpected("a name", "leave IF NOT EXISTS out: a column that is the same changes nothing")
     first = item.at
-    name = item.name("the name of a column", _EXAMPLE)
+    name = item.name(COLUMN_NAME, _EXAMPLE)
     error = given.context.text.error
     while item.current is not None:
         place = item.offset
@@ -170,7 +170,7 @@ def _add_column(
 
 
 def _alter_column(given: StatementInput, item: Cursor, text: StreamText, offset: int) -> None:
-    name = item.name("the name of a column", _COLUMN)
+    name = item.name(COLUMN_NAME, _COLUMN)
     error = given.context.text.error
     if name.text not in text.columns:
         hint = suggest(name.text, text.columns, "ADD COLUMN adds one")

@@ -12,7 +12,7 @@ from tamis.query.model import ColumnDef
 from tamis.query.names import suggest
 from tamis.query.scalars import operators
 from tamis.query.scalars.unqualified import UnqualifiedNames, resolve_expression
-from tamis.query.syntax.cursor import Cursor
+from tamis.query.syntax.cursor import COLUMN_NAME, Cursor
 
 TYPES = {kind.value: kind for kind in Type if kind is not Type.INTERVAL}
 _OTHER_SYSTEMS = {
@@ -75,7 +75,7 @@ def parse_columns(context: Context, group: Cursor) -> tuple[list[ColumnDef], tup
 
 def _column(context: Context, item: Cursor, checks: list[tuple[str, Cursor]]) -> ColumnDef:
     example = "write column TYPE, then KEY, NOT NULL or CHECK (…)"
-    name = item.name("the name of a column", example)
+    name = item.name(COLUMN_NAME, example)
     if name.text == "_":
         raise context.text.error("a column can't have the name _", name.offset, "choose another name")
     kind = parse_type(item)
@@ -109,7 +109,8 @@ def parse_type(cursor: Cursor) -> Type:
             if word in _OTHER_SYSTEMS
             else suggest(word, TYPES, f"types are {known}")
         )
-        raise cursor.unexpected("a type", f"{hint} (types are {known})" if known not in hint else hint)
+        hint = f"{hint} (types are {known})" if known not in hint else hint
+        raise cursor.unexpected_in_column("a type", hint)
     cursor.take()
     if word == "DOUBLE":
         cursor.word("PRECISION")
@@ -125,8 +126,9 @@ def _watermark(context: Context, item: Cursor, scope: UnqualifiedNames) -> tuple
     """The event time column and the delay of WATERMARK FOR c AS c - INTERVAL …"""
     example = "write WATERMARK FOR column AS column - INTERVAL '5' SECOND"
     try:
-        name = item.name("the name of a column", example)
-        item.expect_word("AS", example)
+        name = item.name(COLUMN_NAME, example)
+        if not item.word("AS"):
+            raise item.unexpected_in_column("AS", example)
     except SqlError as error:
         context.errors.append(error)
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tamis.errors import SqlError
@@ -10,7 +12,10 @@ from tamis.query.syntax.identifiers import Name
 from tamis.query.syntax.text import Text
 
 LONGEST_NAME = 100
+COLUMN_NAME = "the name of a column"
 REMOVE = "remove this parenthesis, or write ( before it"
+_PLAIN_NAME = re.compile(r"[^\W\d]\w*")
+_WRITTEN_NAME = re.compile(r"\w[^\s,;()<>=|'\"]*")
 
 
 class Cursor:
@@ -74,6 +79,26 @@ class Cursor:
         what = f"expected {expected}, found '{shorten(token.text)}'" if token else f"{expected} is missing"
         return self.text.error(what, self.offset, REMOVE if closes_nothing(self.tokens, self.at) else hint)
 
+    def unexpected_in_column(self, expected: str, hint: str) -> SqlError:
+        """The error for a next token that isn't `expected` around the name of a column. The hint puts a name
+        such as `air-temp` in double quotes if the token is part of it.
+        """
+        at = (
+            self.at
+            if self.current is not None and self.current.token_type == TokenType.NUMBER
+            else self.at - 1
+        )
+        token = self.tokens[at] if 0 <= at < len(self.tokens) else None
+        quoted = token is not None and token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
+        if token is not None and not quoted:
+            written = _WRITTEN_NAME.match(self.text.text, token.start)
+            apart = written is None or written.end() <= self.offset
+            if written is not None and not apart and not _PLAIN_NAME.fullmatch(written[0]):
+                why = "a name needs them if it begins with a digit"
+                why += " or has other characters than letters, digits and _"
+                hint = f'write "{shorten(written[0])}" with double quotes: {why}'
+        return self.unexpected(expected, hint)
+
     def expect_word(self, word: str, hint: str) -> None:
         """Take this word. Raises `SqlError` for any other token."""
         if not self.word(word):
@@ -93,6 +118,8 @@ class Cursor:
         else:
             if token is not None and is_word(token):
                 hint = f'"{token.text}" is a reserved word: choose another name, or put it in double quotes'
+            elif what == COLUMN_NAME:
+                raise self.unexpected_in_column(what, hint)
             raise self.unexpected(what, hint)
         if not name.text or len(name.text) > LONGEST_NAME:
             raise self.text.error(
