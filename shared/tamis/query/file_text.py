@@ -8,6 +8,20 @@ from collections.abc import Sequence
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 SAMPLE = 4096  # bytes that are searched for NULs
+# The first bytes of files that are not text, what they are, and how to get the text.
+_BINARY = (
+    (b"\x1f\x8b", "compressed by gzip", "unpack it first with gunzip"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it first with unzstd"),
+    (b"BZh", "compressed by bzip2", "unpack it first with bunzip2"),
+    (b"\xfd7zXZ", "compressed by xz", "unpack it first with unxz"),
+    (
+        b"PK\x03\x04",
+        "a ZIP archive or a workbook",
+        "unpack it first with unzip, or save the sheet as CSV in UTF-8",
+    ),
+    (b"PAR1", "Parquet", "give it a name that ends in .parquet"),
+    (b"SQLite format 3\0", "a data base of SQLite", "export the table as CSV"),
+)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 _EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 # A blank, also one that doesn't break the line, or an apostrophe may separate thousands.
@@ -42,13 +56,27 @@ def number_hint(text: str) -> str | None:
     return f"write {whole}{end.replace(',', '.')}"
 
 
+def binary_problem(data: bytes) -> tuple[str, str] | None:
+    """The mistake and a hint if bytes begin as a file of a known kind that isn't text; else None.
+
+    >>> binary_problem(b"\\x1f\\x8b\\x08\\0")
+    ('it is compressed by gzip, and no text', 'unpack it first with gunzip')
+    """
+    for start, kind, hint in _BINARY:
+        if data.startswith(start):
+            return f"it is {kind}, and no text", hint
+    return None
+
+
 def encoding_problem(data: bytes, *, cut: bool = False) -> tuple[str, str] | None:
-    """The mistake and a hint if bytes are text in another encoding than UTF-8; None if they may be UTF-8.
-    `cut`: further bytes follow, so that the last character may be incomplete.
+    """The mistake and a hint if bytes are no text, or text in another encoding than UTF-8; None if they
+    may be UTF-8. `cut`: further bytes follow, so that the last character may be incomplete.
 
     >>> encoding_problem("a,b".encode("utf-16"))
     ('it is UTF-16, and not UTF-8', 'save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8')
     """
+    if (binary := binary_problem(data)) is not None:
+        return binary
     wide = wide_encoding(data)
     if wide is not None:
         return f"it is {wide}, and not UTF-8", f"save it as UTF-8, for example with iconv -f {wide} -t UTF-8"

@@ -65,6 +65,16 @@ _HINTS: dict[str, str] = {
     **dict.fromkeys(("var", "vars", "varp"), "write variance(x), or var_pop(x)"),
     **dict.fromkeys(("percentile", "percentile_approx", "quantile", "quantile_cont"), _PERCENTILE),
     **dict.fromkeys(("quantile_disc", "approx_median", "tdigest"), _PERCENTILE),
+    **dict.fromkeys(("bitand", "bitwise_and", "bitwiseand"), "write x & y"),
+    **dict.fromkeys(("bitor", "bitwise_or", "bitwiseor"), "write x | y"),
+    **dict.fromkeys(("bitxor", "bit_xor", "bitwise_xor", "bitwisexor"), "write xor(x, y)"),
+    **dict.fromkeys(("bitnot", "bit_not", "bitwise_not", "bitwisenot"), "write ~x"),
+    **dict.fromkeys(("shiftleft", "shift_left", "bit_shift_left", "bitwise_left_shift"), "write x << n"),
+    **dict.fromkeys(("shiftright", "shift_right", "bit_shift_right", "bitwise_right_shift"), "write x >> n"),
+    **dict.fromkeys(("get_bit", "getbit", "bittest", "bit_test"), "write x >> n & 1"),
+    **dict.fromkeys(
+        ("bit_count", "bitcount", "popcount"), "write (x & 1) + (x >> 1 & 1), and so on for each bit"
+    ),
     **dict.fromkeys(("max_by", "argmax"), "write arg_max(x, y)"),
     **dict.fromkeys(("min_by", "argmin"), "write arg_min(x, y)"),
     **dict.fromkeys(("latest_by_offset", "latest", "last_row", "lastvalue"), _LAST),

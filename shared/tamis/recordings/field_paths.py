@@ -22,6 +22,10 @@ _STEP = re.compile(
 )
 _ELEMENT = re.compile(r"\[\s*-?\d+\s*\]")
 _SEVERAL = re.compile(r"\.\.|\.\*|\[\s*\*\s*\]|\[\s*\?|\[\s*-?\d*\s*:|\[[^\]]*,")
+# What other languages of paths have, and names of fields hardly ever: JSON Pointer, templates, JMESPath,
+# arrows of Postgres, and blanks at the ends.
+_FOREIGN = re.compile(r"/|\s|@\.|.*(\{\{|\}\}|\$\{|->|\s$)", re.DOTALL)
+_BETWEEN = re.compile(r"->>?|/|\.")
 _ESCAPE = re.compile(r"""\\.|\"""")
 
 
@@ -75,6 +79,8 @@ def parsed(text: str) -> FieldPath:
     >>> parsed("data.temp").steps, parsed("$.data['a.b']").steps
     (('data', 'temp'), ('data', 'a.b'))
     """
+    if _is_foreign(text):
+        raise _wrong(text)
     rooted = text.startswith(("$.", "$["))
     rest = text[1:] if rooted else text if text.startswith("[") else f".{text}"
     steps: list[str] = []
@@ -126,10 +132,26 @@ def _wrong(text: str) -> ValueError:
         )
     if _SEVERAL.search(text):
         return ValueError(f"{text!r} names several values; name one field; {named}")
+    if _is_foreign(text) and (dots := _with_dots(text)):
+        return ValueError(f"{text!r} is no path to a field; write {dots!r}; {named}")
     return ValueError(
         f'{text!r} is no path to a field; write names with dots between (data.temp), and ["…"] for a name'
         f" with dots or brackets{f'; {named}' if text.strip('$') else ''}"
     )
+
+
+def _is_foreign(text: str) -> bool:
+    return "[" not in text and _FOREIGN.match(text) is not None
+
+
+def _with_dots(text: str) -> str:
+    """A path of another language with dots between its names.
+
+    >>> _with_dots("/data/temp"), _with_dots("data->>'temp'"), _with_dots("{{ value.temp }}")
+    ('data.temp', 'data.temp', 'value.temp')
+    """
+    names = _BETWEEN.split(text.strip().removeprefix("@").strip("${} "))
+    return ".".join(bare for name in names if (bare := name.strip(" \t'\"")))
 
 
 def _follow(readings: Sequence[Mapping[str, Any]], steps: Sequence[str]) -> list[Any]:

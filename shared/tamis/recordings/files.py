@@ -16,7 +16,7 @@ import pyarrow.parquet
 
 from tamis.errors import InputError
 from tamis.printable import printable_csv, printable_json
-from tamis.query.file_text import encoding_problem, first_cells, separator_hint, wide_encoding
+from tamis.query.file_text import binary_problem, encoding_problem, first_cells, separator_hint, wide_encoding
 from tamis.recordings.json_structure import ComplexityError
 from tamis.recordings.json_text import loads
 from tamis.recordings.rows import ArrowRows, JsonRows, Rows
@@ -31,6 +31,16 @@ EXTENSIONS: dict[str, Format] = {
     ".pq": "parquet",
 }
 
+# Endings of files that hold others, and how to get these.
+_PACKED = {
+    ".gz": "unpack it first with gunzip",
+    ".zst": "unpack it first with unzstd",
+    ".bz2": "unpack it first with bunzip2",
+    ".xz": "unpack it first with unxz",
+    ".zip": "unpack it first with unzip",
+    ".xlsx": "save the sheet as CSV in UTF-8",
+}
+
 
 def format_of(path: str, form: Format | None = None) -> Format:
     """The format by the file's extension; `form` is the format of standard input and output, and of names
@@ -41,7 +51,7 @@ def format_of(path: str, form: Format | None = None) -> Format:
         raise InputError(
             "the format can't be determined from the name",
             where=_display_name(path),
-            hint="give it by --format csv, ndjson or parquet",
+            hint=_PACKED.get(Path(path).suffix.lower(), "give it by --format csv, ndjson or parquet"),
         )
     return known
 
@@ -53,7 +63,7 @@ def read_rows(path: str, form: Format | None = None) -> Rows:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"can't be read: {error.strerror}", where=where) from error
-    if known != "parquet" and wide_encoding(data) is not None:
+    if known != "parquet" and (binary_problem(data) or wide_encoding(data)) is not None:
         raise _of_encoding(data, where)
     try:
         if known == "csv":

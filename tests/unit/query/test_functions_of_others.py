@@ -14,9 +14,10 @@ STREAM = """CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE,
   WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);
 """
 NAMES = ("hour", "date_diff", "timestampdiff", "if", "countif", "mean", "regr_slope", "rate", "had_changed")
+BITS = ("bitand", "bit_xor", "get_bit", "bit_count", "shiftleft")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *BITS])
 def test_it_is_named_with_what_to_write(name: str) -> None:
     with pytest.raises(InputError) as raised:
         catalog_of(f"{STREAM}CREATE ALERT q AS SELECT station, ts FROM air WHERE {name}(temp) > 3;")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -190,3 +194,30 @@ def test_other_distances_name_no_zone(seconds: float) -> None:
     reading = {"station": "a", "ts": NOW + int(seconds * 1e6), "temp": 1.0}
     (offence,) = decoder.payloads([orjson.dumps(reading)], NOW).offences
     assert "zone" not in offence.error
+
+
+@pytest.mark.parametrize(
+    ("pack", "message"),
+    [
+        (gzip.compress, "it is compressed by gzip, and no text; unpack it first with gunzip"),
+        (bz2.compress, "it is compressed by bzip2, and no text; unpack it first with bunzip2"),
+        (lzma.compress, "it is compressed by xz, and no text; unpack it first with unxz"),
+        (lambda text: b"PK\x03\x04" + text, "it is a ZIP archive or a workbook, and no text"),
+        (lambda text: b"PAR1" + text, "it is Parquet, and no text; give it a name that ends in .parquet"),
+    ],
+)
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_a_file_that_is_no_text_is_named(
+    tmp_path: Path, form: str, pack: Callable[[bytes], bytes], message: str
+) -> None:
+    data = pack(f"{HEADER}\n{GOOD}\n".encode())
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, data, f"s.{form}")
+    with pytest.raises(InputError, match=message):
+        rows.check(tmp_path / f"s.{form}", form, "recording")
+
+
+def test_the_ending_of_a_packed_file_says_how_to_unpack_it(tmp_path: Path) -> None:
+    for name, tool in (("s.csv.gz", "gunzip"), ("s.ndjson.zst", "unzstd"), ("s.csv.zip", "unzip")):
+        with pytest.raises(InputError, match=f"unpack it first with {tool}"):
+            read(tmp_path, "", name)

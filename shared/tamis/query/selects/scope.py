@@ -112,6 +112,8 @@ class FromScope:
         else:
             names = [column for item in visible for column in item.columns or {}]
             hint = suggest(name.text, names, _text_hint(node, name, names), quoted=True)
+            if hint.startswith("did you mean") and node.this.args.get("quoted"):
+                hint += f" for a text, write '{name.text}': double quotes are for names"
             context.error_once(f"no stream in FROM has a column '{name.text}'", node, hint)
         return None
 

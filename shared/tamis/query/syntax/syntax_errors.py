@@ -9,6 +9,7 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tamis.errors import SqlError
+from tamis.query.file_text import number_hint
 from tamis.query.functions import AGGREGATE_FUNCTIONS
 from tamis.query.functions_of_others import DAY, TIME_OF_DAY
 from tamis.query.syntax.cursor import REMOVE, closes_nothing, shorten
@@ -77,7 +78,7 @@ def _hint(
     if closes_nothing(tokens, at):
         return REMOVE
     if (number := _decimal_comma(tokens, at)) is not None:
-        return f"write a decimal point: {number}"
+        return number
     if 0 < at < len(tokens) and (hint := _typed(tokens[at - 1], tokens[at])) is not None:
         return hint
     if found in _OTHER_SIGNS:
@@ -128,13 +129,16 @@ def _has_where(query: list[Token], offset: int) -> bool:
 
 
 def _decimal_comma(tokens: list[Token], at: int) -> str | None:
-    """The number that ends at an index, if it is written with a decimal comma, with a point instead."""
-    parts = tokens[at - 2 : at + 1] if at >= 2 else []
-    kinds = [token.token_type for token in parts]
-    adjoining = all(one.end + 1 == other.start for one, other in pairwise(parts))
-    if kinds != [TokenType.NUMBER, TokenType.COMMA, TokenType.NUMBER] or not adjoining:
-        return None
-    return f"{parts[0].text}.{parts[2].text}"
+    """The hint for a number with commas that has its second part at an index; None for anything else."""
+    parts = tokens[at - 2 : at - 1] if at >= 2 else []
+    for comma, number in zip(tokens[at - 1 :: 2], tokens[at::2], strict=False):
+        kinds = (comma.token_type, number.token_type)
+        if not parts or kinds != (TokenType.COMMA, TokenType.NUMBER):
+            break
+        if not parts[-1].end + 1 == comma.start == number.start - 1:
+            break
+        parts += [comma, number]
+    return number_hint("".join(token.text for token in parts)) if len(parts) > 1 else None
 
 
 def _misspelt_keyword(found: str) -> str | None:

@@ -13,7 +13,14 @@ import pyarrow.parquet
 
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
-from tamis.query.file_text import SAMPLE, encoding_problem, first_cells, separator_hint, wide_encoding
+from tamis.query.file_text import (
+    SAMPLE,
+    binary_problem,
+    encoding_problem,
+    first_cells,
+    separator_hint,
+    wide_encoding,
+)
 from tamis.recordings.files import EXTENSIONS
 from tamis_edge.sources.base import READ_BYTES, Delivery, Payloads, RawColumns, payloads
 from tamis_edge.sources.file.csv_rows import csv_blocks
@@ -53,10 +60,10 @@ def check(path: Path, form: str, source: str) -> None:
 
 
 def _check_text(file: BinaryIO, form: str, path: Path) -> None:
-    """Raises InputError if a file is UTF-16 or UTF-32, or if its cells aren't separated by commas."""
+    """Raises InputError if a file is no text in UTF-8, or if its cells aren't separated by commas."""
     beginning = file.read(SAMPLE)
     problem = encoding_problem(beginning, cut=True)
-    if problem is not None and wide_encoding(beginning) is not None:
+    if problem is not None and (binary_problem(beginning) or wide_encoding(beginning)) is not None:
         raise InputError(problem[0], where=str(path), hint=problem[1])
     header = first_cells(beginning)
     separated = separator_hint(header) if form == "csv" else None
