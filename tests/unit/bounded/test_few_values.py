@@ -18,6 +18,13 @@ QUERIES = {
     "latest": "SELECT a.k, a.ts FROM m a ASOF JOIN m b ON a.state = b.state AND a.ts >= b.ts",
     "window": "SELECT state, window_end, count(*) AS n FROM TUMBLE(m, ts, INTERVAL '5' MINUTE)"
     " GROUP BY state, window_end",
+    "distinct": "SELECT DISTINCT state FROM m",
+    "union": "SELECT state FROM m UNION SELECT state FROM m WHERE k <> 'x'",
+}
+# Each alternative of the CHECK has a bound of its own.
+BY_ALTERNATIVES = {
+    "some of them": "SELECT DISTINCT state FROM m WHERE state <> 3",
+    "self-join": "SELECT DISTINCT a.state FROM m a JOIN m b ON a.k = b.k AND a.ts <= b.ts WHERE a.k = 'x'",
 }
 
 
@@ -41,7 +48,13 @@ def test_six_values_of_a_double_are_as_few_as_six_whole_numbers(query: str, null
     assert bound(f"state DOUBLE {written_out}{null}", query) == whole
 
 
-@pytest.mark.parametrize("query", ["session", "median", "groups", "latest"])
+@pytest.mark.parametrize("query", BY_ALTERNATIVES.values(), ids=BY_ALTERNATIVES)
+def test_each_listed_value_of_a_double_is_an_alternative(query: str) -> None:
+    assert bound(f"state DOUBLE {SIX}", query) is not None
+    assert bound("state DOUBLE CHECK (state BETWEEN 0 AND 5)", query) is None
+
+
+@pytest.mark.parametrize("query", ["session", "median", "groups", "latest", "distinct", "union"])
 def test_a_range_of_doubles_has_no_limit(query: str) -> None:
     assert bound("state DOUBLE CHECK (state BETWEEN 0 AND 5)", QUERIES[query]) is None
 

@@ -81,3 +81,29 @@ def test_a_dropped_query_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None
         send(plan=replace(send.plan, version=2, standing=()))
     assert orjson.loads(send.state.blobs["meta"])["standing"] == {}
     assert not [name for name in send.state.blobs if name.startswith("standing/")]
+
+
+def test_a_state_of_an_earlier_version_stops_its_query_alone() -> None:
+    """Earlier versions evaluated each part of an OR with constants as a SELECT of its own."""
+    sql = "CREATE ALERT few AS SELECT k FROM a WHERE (1 = 0 OR k < 100);"
+    send = Partition()
+    send.plan = replace(first_plan(catalog_of(SQL + sql), shards={"e/a": "a"}), partitions=1)
+    assert sorted(send(1, 2, plan=send.plan)[0]) == [0, 0, 1, 1]
+    (name,) = [name for name in send.state.blobs if name.startswith("standing/") and "few@" in name]
+    saved = orjson.loads(send.state.blobs[name])
+    assert saved["form"][:3] == ["rows", False, 1]
+    earlier = orjson.dumps(
+        {**saved, "form": ["rows", False, 2, *saved["form"][3:]], "kept": [[[], []], None]}
+    )
+    send.state.blobs[name] = earlier
+
+    numbers, report = send(3)
+    assert numbers == [2]  # of the other alert
+    assert list(report.unable) == ["few"] and "PAUSE ALERT and RESUME ALERT" in report.unable["few"]
+    assert send.state.blobs[name] == earlier  # the earlier version could go on
+
+    kept = tuple(one for one in send.plan.standing if one.alert != "few")
+    numbers, report = send(4, plan=replace(send.plan, version=2, standing=kept))  # PAUSE ALERT
+    assert (numbers, report.unable) == ([3], {})
+    numbers, report = send(5, plan=replace(send.plan, version=3))  # RESUME ALERT
+    assert report.unable == {} and len(numbers) == 2

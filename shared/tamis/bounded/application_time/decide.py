@@ -20,9 +20,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tamis.bounded.application_time.arrivals import TimedQuery
-from tamis.bounded.application_time.partial_combinations import Part, failing, parts
+from tamis.bounded.application_time.partial_combinations import MOST_STREAMS, Part, failing, parts
+from tamis.bounded.application_time.static_relations import QueryInputs
+from tamis.bounded.application_time.translate import alternatives, translated
 from tamis.bounded.conjunctive.decide import Reference, Violation
 from tamis.bounded.conjunctive.key_limits import pinned
+from tamis.bounded.timeless.translate import Translation
+from tamis.query.model import Query
 
 PRESERVING = "theorem 1 of schiff-2020, corrected"
 ELIMINATING = "theorem 2 of schiff-2020, corrected"
@@ -55,6 +59,21 @@ def failures(timed: TimedQuery) -> tuple[Failure, ...]:
         if broken is not None:
             found.append(Failure(_whole(timed, part, broken), part))
     return tuple(found)
+
+
+def decided_translation(query: Query, inputs: QueryInputs) -> Translation:
+    """The translation by which a query is decided and evaluated: without CHECKs that are more than limits of
+    columns, unless only these make the query bounded.
+    """
+    plain = translated(query, inputs)
+    if len(query.sources) > MOST_STREAMS or not _fails(plain, inputs):
+        return plain
+    checked = translated(query, inputs, checks=True)
+    return plain if _fails(checked, inputs) else checked
+
+
+def _fails(translation: Translation, inputs: QueryInputs) -> bool:
+    return any(failures(one.timed) for one in alternatives(translation, inputs))
 
 
 def settled(timed: TimedQuery, node: int) -> bool:

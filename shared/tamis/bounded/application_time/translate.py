@@ -42,8 +42,10 @@ class Alternative:
     rows: Mapping[int, Rows]
 
 
-def translated(query: Query, inputs: QueryInputs) -> Translation:
-    """The translation of a query, with the event time of every source among its columns."""
+def translated(query: Query, inputs: QueryInputs, *, checks: bool = False) -> Translation:
+    """The translation of a query, with the event time of every source among its columns. `checks`: the
+    alternatives of CHECKs are alternatives of the query.
+    """
     times = {
         source.alias: stream.time
         for source in query.sources
@@ -51,7 +53,7 @@ def translated(query: Query, inputs: QueryInputs) -> Translation:
     }
     conjuncts = tuple(Conjunct(_plainer(c.expr, times), c.text, c.position) for c in query.conjuncts)
     extra = [Column(alias, name, Type.TIMESTAMP) for alias, name in times.items()]
-    return translate(replace(query, conjuncts=conjuncts), inputs.catalog, extra)
+    return translate(replace(query, conjuncts=conjuncts), inputs.catalog, extra, checks=checks)
 
 
 def alternatives(translation: Translation, inputs: QueryInputs) -> Iterator[Alternative]:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from tamis.bounded.application_time import messages
 from tamis.bounded.application_time.arrivals import TimedQuery
 from tamis.bounded.application_time.bound import terms
-from tamis.bounded.application_time.decide import Failure, failures, theorem
+from tamis.bounded.application_time.decide import Failure, decided_translation, failures, theorem
 from tamis.bounded.application_time.partial_combinations import MOST_STREAMS
 from tamis.bounded.application_time.proof import Proof, proof
 from tamis.bounded.application_time.reorder_buffer import reorder_buffer_terms
 from tamis.bounded.application_time.repairs import repairs
 from tamis.bounded.application_time.static_relations import QueryInputs, query_inputs
-from tamis.bounded.application_time.translate import Alternative, alternatives, translated
+from tamis.bounded.application_time.translate import Alternative, alternatives
 from tamis.bounded.conjunctive.bound import Term
 from tamis.bounded.memory import EMPTY, Memory, no_number, not_proven, sentences
 from tamis.bounded.timeless.messages import caveat
@@ -58,7 +58,7 @@ def _select(query: Query, inputs: QueryInputs) -> Memory | tuple[Alternative, ..
     empty = [name for name, relation in inputs.relations.items() if not len(relation)]
     if empty:
         return _never(f"table {empty[0]} has no rows")
-    translation = translated(query, inputs)
+    translation = decided_translation(query, inputs)
     found = tuple(alternatives(translation, inputs))
     if translation.contradiction is not None or not found:
         return _never(translation.contradiction or "the conditions contradict each other, or the tables")
@@ -78,7 +78,7 @@ def proof_of(query: Query, catalog: Catalog) -> Proof | None:
         place = proving_member(query, catalog, _used(query, catalog))
         return None if place is None else proof_of(query.members[place], catalog)
     known = query_inputs(query, catalog)
-    found = alternatives(translated(query, known), known)
+    found = alternatives(decided_translation(query, known), known)
     return proof([(one, failure) for one in found for failure in failures(one.timed)])
 
 

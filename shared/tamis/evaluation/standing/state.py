@@ -14,6 +14,7 @@ import orjson
 from tamis.errors import RefusedError
 
 VERSION = 2
+_BEGIN_ANEW = "PAUSE ALERT and RESUME ALERT begin with empty state"
 
 
 def pack_state(form: Sequence[object], kept: Any) -> bytes:
@@ -31,11 +32,13 @@ def unpack_state(state: bytes, form: Sequence[object]) -> Any:
         raise RefusedError(
             f"the state has version {found['version']}, not {VERSION}",
             where="standing query",
-            hint="start the query with empty state",
+            hint=_BEGIN_ANEW,
         )
     if found["form"] != orjson.loads(orjson.dumps(form)):
         raise RefusedError(
-            "the state is of another query", where="standing query", hint="start the query with empty state"
+            "the saved state is of another query, or of a version that evaluated this query in another way",
+            where="standing query",
+            hint=_BEGIN_ANEW,
         )
     return found["kept"]
 

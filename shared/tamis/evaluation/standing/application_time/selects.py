@@ -8,10 +8,11 @@ from typing import Any
 
 import orjson
 
+from tamis.bounded.application_time.decide import decided_translation
 from tamis.bounded.application_time.static_relations import QueryInputs, query_inputs
 from tamis.bounded.application_time.synopses.evaluator import Condition, Evaluator
 from tamis.bounded.application_time.synopses.store import Entry, Shown
-from tamis.bounded.application_time.translate import Alternative, alternatives, translated
+from tamis.bounded.application_time.translate import Alternative, alternatives
 from tamis.bounded.conjunctive.difference_bounds import Bound
 from tamis.bounded.timeless.translate import Translation
 from tamis.bounded.timeless.tuple_numbers import Numbers, conditions, numbers
@@ -103,7 +104,7 @@ class Select:
     def __init__(self, query: Query, catalog: Catalog) -> None:
         self.query = query
         self.inputs = query_inputs(query, catalog)
-        translation = translated(query, self.inputs)
+        translation = decided_translation(query, self.inputs)
         self.kept = kept_columns(query, self.inputs.catalog, needed(translation))
         self.source = {source.alias: source.stream for source in query.sources}
         found = () if translation.contradiction is not None else alternatives(translation, self.inputs)
