@@ -87,13 +87,12 @@ def open_to_others(directory: Path) -> list[Path]:
 
 @pytest.mark.timeout(900)  # several minutes where others want the cores too
 def test_up_raises_alarms_though_its_services_are_killed_and_ends_at_ctrl_c(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "alerts.sql").write_text(STREAMS + close_alert("warm", 5.0))
     (tmp_path / "fleet/logs").mkdir(parents=True)
     (tmp_path / "fleet/logs").chmod(0o777)  # of an earlier version
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
+    temporary = tmp_path_factory.mktemp("t")  # the path of a socket has 107 bytes at most
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(temporary))
     monkeypatch.setenv("JDK_JAVA_OPTIONS", f"-Djava.io.tmpdir={temporary}")

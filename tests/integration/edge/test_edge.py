@@ -181,7 +181,7 @@ def test_http_says_what_it_does_not_take(bench: Bench) -> None:
         (edge.post("nope", {}), 404, "'nope' is not a stream of this edge; known: air"),
         (edge.post("air", b"{"), 400, "send a JSON object"),
         (edge.post("air", b"7"), 400, "neither object nor array"),
-        (edge.post("air", b"a\nb\n"), 400, "none of its lines is JSON"),
+        (edge.post("air", b"a\nb\n"), 400, "none of its readings is JSON"),
         (edge.post("air", b" " * 2_000_001), 413, "the limit is 2000000 bytes"),
         (edge.post("air", {"station": "x" * 950_000}), 413, "the limit of one reading"),
     ]

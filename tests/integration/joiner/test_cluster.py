@@ -110,8 +110,16 @@ def strangers_are_refused(cluster: SparkCluster, joiner: ServiceProcess) -> None
     # The RPC of master, two workers and driver, and the block managers of two executors and the driver.
     assert asked >= 7
     secret = cluster.properties.read_text().split(f"{SECRET} ")[1].split()[0]
-    shown = [one.cmdline() for root in roots for one in (root, *root.children(recursive=True))]
+    shown = [command_line(one) for root in roots for one in (root, *root.children(recursive=True))]
     assert len(shown) > 6 and not [line for line in shown if any(secret in part for part in line)]
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    """The command line of a process; empty if it has ended meanwhile."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def expected(bench: Bench) -> set[object]:

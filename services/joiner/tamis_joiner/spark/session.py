@@ -261,7 +261,8 @@ def running_spark(
             what = str(getattr(error, "java_exception", error)).partition("\n")[0]
             hint = (
                 "look at the log before this line, and at TAMIS_JOINER_MASTER, TAMIS_JOINER_MEMORY, "
-                "the disk of SPARK_LOCAL_DIRS (by default /tmp) and the limit of open files"
+                "the disk of SPARK_LOCAL_DIRS (by default /tmp), the limit of open files, and the directory "
+                "java.io.tmpdir, whose path may have at most 64 bytes, since sockets are made there"
             )
             raise UnavailableError(f"Spark doesn't start: {what}", hint=hint) from error
         gateway: Any = spark.sparkContext._gateway
