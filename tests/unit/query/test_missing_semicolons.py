@@ -1,5 +1,6 @@
-"""A missing semicolon is one mistake: nothing that follows from it is reported as well, and all other
-mistakes of the two statements are.
+"""A missing semicolon is one mistake, and the other mistakes of both statements are reported.
+
+Nothing that follows from it is reported.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def _frame(context: Context, spec: exp.Expr) -> str:
 
 
 def filter_hint(context: Context, scope: FromScope, call: exp.Expr, stream: StreamDef, only: exp.Expr) -> str:
-    """What to write in place of `last_value(x) FILTER (WHERE only)` or of `lag(x)` with a FILTER: a join with
+    """The text to write for `last_value(x) FILTER (WHERE only)` or for `lag(x)` with a FILTER: a join with
     the last reading that meets the condition, if the query reads one stream and x is a column.
     """
     value, *others = call.expressions
