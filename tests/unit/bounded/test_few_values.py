@@ -71,3 +71,16 @@ def test_a_condition_leaves_few_values(type_: str, values: str, form: str) -> No
     query = f"SELECT k, window_end, {counted} FROM SESSION(m, ts, INTERVAL '5' MINUTE) GROUP BY k, window_end"
     assert bound(f"state {type_}", query) is not None
     assert bound(f"state {type_}", query.replace(" IN (", " NOT IN (")) is None
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["(1 = 2 OR v = 3)", "(v = 3 OR NULL)", "(v = 3 AND 1 < 2 OR 1 IN (2, 3))", "NOT (v < 3 OR v > 3)"],
+)
+def test_a_disjunction_with_one_alternative_is_a_conjunction(condition: str) -> None:
+    catalog = catalog_of(
+        "CREATE STREAM m (k VARCHAR, v INT);"
+        f" CREATE ALERT q AS SELECT DISTINCT k, v FROM m WHERE {condition} AND k IN ('p', 'q');"
+    )
+    found = explain(catalog, catalog.alerts["q"])
+    assert (found.accepted, found.memory.bound) == (True, 2)

@@ -170,6 +170,10 @@ class _Translator:
             return  # one alternative is always true
         elif split is not None and len(split) > 1:
             parts.choices.append(split)
+        elif split is not None and split != ((part,),):
+            # Constants, or NOT of OR, leave a single alternative: all of its conditions hold.
+            for one in split[0]:
+                self._conjunct(one)
         else:
             parts.caveats.append(f"it isn't known which tuples satisfy {to_sql(part)}")
 
