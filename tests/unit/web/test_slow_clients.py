@@ -15,9 +15,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from tamis.telemetry.logs import get_logger
 from tamis.telemetry.server import HttpServer
 from tamis.web.connection_limits import Limits
 from tamis.web.guard import Guard
+from tamis.web.problems import answer_with_problems
 
 HEADERS = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n"
 BODY = HEADERS + b"\r\n{"
@@ -32,6 +34,7 @@ def _server(limits: Limits | None) -> Iterator[HttpServer]:
     application = Starlette(
         routes=[Route("/", _post, methods=["POST"])], middleware=[Middleware(Guard, body_limit=10**6)]
     )
+    answer_with_problems(application, get_logger("test"))
     server = HttpServer(application, "127.0.0.1", 0, limits)
     server.start()
     yield server
