@@ -21,7 +21,32 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Row: TypeAlias = Mapping[Column, Array]
 CLEAR = 1e-7
 
+
+def _on_integers(compute: Any) -> Any:
+    """An operator of bits over whole numbers that are given as floats; NaN is NULL."""
+
+    def computed(a: Array, b: Array) -> Array:
+        missing = np.isnan(a) | np.isnan(b)
+        whole = (np.where(missing, 0.0, one).astype(np.int64) for one in (a, b))
+        return np.where(missing, np.nan, compute(*whole).astype(np.float64))
+
+    return computed
+
+
+def _shifted_left(a: Array, n: Array) -> Array:
+    with np.errstate(all="ignore"):
+        out = a * np.exp2(n)
+    return np.where((a >= 0) & (n >= 0) & (out < 2.0**63), out, np.nan)
+
+
+def _shifted_right(a: Array, n: Array) -> Array:
+    with np.errstate(all="ignore"):
+        out = np.where((n >= 0) & (n < 64), np.floor(a / np.exp2(n)), 0.0)
+    return np.where(np.isnan(a) | np.isnan(n), np.nan, out)
+
+
 _UNARY: dict[str, Any] = {
+    "~": lambda a: -1.0 - a,
     "neg": np.negative,
     "abs": np.abs,
     "sqrt": np.sqrt,
@@ -37,6 +62,11 @@ _UNARY: dict[str, Any] = {
     "to_bigint": lambda x: np.where(np.abs(np.rint(x)) < 2.0**63, np.rint(x), np.nan),
 }
 _BINARY: dict[str, Any] = {
+    "&": _on_integers(np.bitwise_and),
+    "|": _on_integers(np.bitwise_or),
+    "xor": _on_integers(np.bitwise_xor),
+    "<<": _shifted_left,
+    ">>": _shifted_right,
     "+": np.add,
     "-": np.subtract,
     "*": np.multiply,

@@ -14,6 +14,7 @@ from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.evaluation.entries import rule
 from tamis.evaluation.replay import Replay, replay
+from tamis.expressions.vectors import Vector
 from tamis.offline import verify as verify_module
 from tamis.omission import batch
 from tamis.plan.model import Definition
@@ -92,6 +93,12 @@ def test_dropped_alarms_are_found_out(tmp_path: Path, monkeypatch: pytest.Monkey
     assert missed > 0 and extra == 0
 
 
+def _lengthened(vector: Vector, more: int) -> Vector:
+    if not len(vector):
+        return Vector(np.resize(vector.data, more), np.ones(more, np.bool_))
+    return vector.take(np.arange(len(vector) + more) % len(vector))
+
+
 def test_invented_alarms_are_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All combinations of the first tuples are raised: as many are extra as the plain join doesn't have."""
 
@@ -103,7 +110,9 @@ def test_invented_alarms_are_found_out(tmp_path: Path, monkeypatch: pytest.Monke
             source.alias: np.concatenate([found.rows[source.alias], column])
             for source, column in zip(definition.inputs, grid, strict=True)
         }
-        return replace(found, rows=rows)
+        # An invented alarm has the values of another one, or NULL: it is extra by its tuples.
+        selected = {name: _lengthened(one, len(grid[0])) for name, one in found.selected.items()}
+        return replace(found, rows=rows, selected=selected)
 
     monkeypatch.setattr(verify_module, "replay", inventive)
     missed, extra = _broken(tmp_path)
