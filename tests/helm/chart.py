@@ -25,6 +25,7 @@ RELEASE, NAMESPACE = "tamis", "plant"
 
 _TABLE = re.compile(r"(?<=<!-- values -->\n).*(?=<!-- end of values -->)", re.DOTALL)
 _SOURCE = re.compile(r"^# Source: tamis/templates/(?P<path>\S+)$", re.MULTILINE)
+_DIGEST = re.compile(r"(?<=tamis/config-digest: )[0-9a-f]{64}$", re.MULTILINE)
 
 Object = Mapping[str, Any]
 
@@ -74,13 +75,14 @@ NOT_KEPT = frozenset({"monitoring/prometheusrule.yaml", "monitoring/dashboards.y
 
 
 def split_rendering(text: str) -> dict[str, str]:
-    """The output of `helm template` by template, without lines that are empty.
+    """The output of `helm template` by template, without lines that are empty. The digest of a configuration,
+    which is in the rendering itself, is left out: two changes that are merged need a third digest.
 
     >>> split_rendering("---\\n# Source: tamis/templates/a.yaml\\nkind: A\\n\\n---\\n")
     {'a.yaml': 'kind: A\\n'}
     """
     found: dict[str, list[str]] = {}
-    for document in re.split(r"^---$", text, flags=re.MULTILINE):
+    for document in re.split(r"^---$", _DIGEST.sub("sha256", text), flags=re.MULTILINE):
         source = _SOURCE.search(document)
         lines = [line for line in _SOURCE.sub("", document).splitlines() if line.strip()]
         if source and lines:

@@ -42,6 +42,19 @@ def test_the_oldest_version_gets_the_same_objects(helm: str, example: Example) -
     assert kept(done.stdout) == example.files()
 
 
+def test_pods_are_replaced_when_their_configuration_changes(helm: str) -> None:
+    def digests(*options: str) -> list[str]:
+        done = render(helm, "-f", MINIMAL, *options)
+        assert done.returncode == 0, done.stderr
+        return re.findall(r"tamis/config-digest: ([0-9a-f]{64})$", done.stdout, re.MULTILINE)
+
+    changed = "edge.config.sources[0].kind=http,edge.config.sources[0].name=another"
+    alerts, edge = digests()
+    assert digests("--set", "edge.replicas=2") == [alerts, edge]
+    (_, other) = digests("--set", changed)
+    assert other != edge
+
+
 @each_example
 def test_helm_finds_no_mistake(helm: str, example: Example) -> None:
     command = [
