@@ -21,7 +21,7 @@ from tamis.messaging.schemas.wire_format import header
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.slices import cut
 from tamis.query.parse import catalog_of, parse
-from tamis_alerts.application.alarm_records import read_alarm
+from tamis_alerts.episodes_app import read_alarm
 from tamis_edge.decode.decoder import Decoded, Decoder
 from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.sources.http import TooManyError, split
