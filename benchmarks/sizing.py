@@ -46,8 +46,8 @@ from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.storage.journal import Journal
 from tamis_edge.storage.spool import Spool
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records, split_plans
+from tamis_joiner.core.state import DictState
 
 NAME = "sizing"
 KEYS = 1_000

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.evaluation.replay import replay
-from tamis.evaluation.standing.recording_runs import run_recordings
+from tamis.evaluation.standing.recording_runs import recorded, recordings_of, run_recordings
 from tamis.offline.recordings import since_begin
 from tamis.persistent.dicts import PersistentDict
 from tamis.plan.model import Definition
@@ -21,9 +21,7 @@ from tamis.recordings.implausible_times import date
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
 from tamis.verification.compare import Alarms, Lateness, Verdict, compare
-from tamis.verification.existence import existing_rows
-from tamis.verification.nested_queries import compare_nested
-from tamis.verification.reference import Reference, plain_join
+from tamis.verification.reference import Reference, existing_rows, plain_join
 from tamis.verification.standing import compare_standing
 from tamis.verification.watched_columns import checked_recording
 
@@ -120,3 +118,52 @@ def _standing(
         verdict = compare_rows(alert.name, alert.query, given, rows.columns)
     dropped = sum(one.dropped for one in measured(alert, catalog, recordings).values())
     return replace(verdict, retained=verdict.tuples - dropped)
+
+
+def compare_nested(
+    name: str,
+    query: Query,
+    catalog: Catalog,
+    recordings: Mapping[str, Recording],
+    reference: Mapping[str, Recording],
+) -> Verdict:
+    """The verdict on a query and on all queries within it. Its counts of alarms are those of the last query;
+    missed and extra rows are those of all.
+
+    `recordings` are those that Tamis evaluates, `reference` those that DuckDB does.
+    """
+    nested = query.nested
+    if nested is None:
+        return _compare_one(name, query, catalog, recordings, reference)
+    inner = []
+    ours, theirs = dict(recordings), dict(reference)
+    for stream in nested.streams:
+        assert stream.aggregates is not None
+        inner.append(compare_nested(name, stream.aggregates, catalog, recordings, reference))
+        read = recordings_of(stream.aggregates, recordings)
+        made = recorded(stream, run_recordings(stream.aggregates, catalog, read).rows)
+        ours[stream.name] = theirs[stream.name] = made
+    found = _compare_one(name, nested.query, nested.catalog(catalog), ours, theirs)
+    tuples = sum(len(one) for one in recordings.values())
+    return replace(
+        found,
+        tuples=tuples,
+        retained=tuples,
+        missed=found.missed + sum(one.missed for one in inner),
+        extra=found.extra + sum(one.extra for one in inner),
+    )
+
+
+def _compare_one(
+    name: str,
+    query: Query,
+    catalog: Catalog,
+    recordings: Mapping[str, Recording],
+    reference: Mapping[str, Recording],
+) -> Verdict:
+    keyed = query if query.grouping is None else with_group_keys(query)
+    rows = run_recordings(keyed, catalog, recordings_of(query, recordings)).rows
+    given = {**query_inputs(query, catalog).relations, **recordings_of(query, reference)}
+    if query.windowed and query.timed_by is None:
+        return compare_windowed_groups(name, query, given, rows.columns)
+    return compare_standing(name, query, given, rows.columns)

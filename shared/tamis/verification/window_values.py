@@ -15,8 +15,7 @@ from tamis.expressions.python_functions import calls
 from tamis.expressions.vectors import Mask, Vector
 from tamis.query.window_functions import Frame, WindowFunction
 from tamis.recordings.typed import Recording
-from tamis.verification.database import register, session
-from tamis.verification.exact_sums import WHOLE
+from tamis.verification.database import WHOLE, register, session
 from tamis.verification.reference import attribute, tuples
 
 _ERROR = 2.0**-50  # the share of themselves by which exact numbers differ that are rounded twice

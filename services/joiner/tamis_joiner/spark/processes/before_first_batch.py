@@ -1,16 +1,43 @@
-"""Python processes that Spark starts to plan a query with a source in Python, and keeps for another query.
+"""Python processes of Spark until its first batch: an early worker, and those that plan the query.
 
-Each step of planning has a daemon of its own, and a worker that ends after an idle minute: 70 to 90 MB for a
-step. The joiner has one query, so nothing needs them once its first batch has ended.
+The daemon of the workers imports their modules for two seconds. Without a worker that is started while Spark
+plans the query, it would do so in the first batch, after the planning.
+
+Spark starts Python processes to plan a query with a source in Python, and keeps them for another query. Each
+step of planning has a daemon of its own, and a worker that ends after an idle minute: 70 to 90 MB for a step.
+The joiner has one query, so nothing needs them once its first batch has ended.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tamis.telemetry import get_logger
+
+log = get_logger("joiner")
+
 _STEPS = "pyspark.sql.worker."  # the package of the modules that these processes run
+
+
+def start_first_worker(spark: SparkSession) -> None:
+    """Have a worker do nothing, in a thread. The first batch finds it idle, and its daemon ready."""
+    threading.Thread(target=_run, args=(spark,), name="first-worker", daemon=True).start()
+
+
+def _run(spark: SparkSession) -> None:
+    try:
+        spark.sparkContext.parallelize([0], 1).foreach(_nothing)
+    except Exception as error:
+        # Errors of a Spark that is stopped meanwhile have no common class. Otherwise the query starts workers
+        # itself, and reports if they are too slow.
+        log.info("no Python worker before the first batch", reason=str(error).partition("\n")[0])
+
+
+def _nothing(_: int) -> None:
+    """Work of the first worker: none."""
 
 
 def skip_lookup(spark: SparkSession) -> None:

@@ -1,32 +1,154 @@
-"""A compiled plan: its topics, compiled filters, joins and their partners."""
+"""A plan compiled for evaluation, once for all partitions of a process.
+
+It has the topics with their compiled filters and the joins, for each topic the topics that it is joined with,
+and the Python functions that alerts call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tamis.errors import InputError
 from tamis.evaluation.existence import tests_existence
 from tamis.evaluation.filter_dispatch import Dispatch
+from tamis.evaluation.time_bounds import UNBOUNDED, reaches
 from tamis.expressions.nodes import Expr, Type
+from tamis.expressions.python_functions import FunctionError, calls, installed, name_of
 from tamis.identity_cache import IdentityCache
 from tamis.messaging.schemas.tuple_schema import Layout, layout
 from tamis.plan.json_form import decode_plan
-from tamis.plan.model import Input, Plan, StreamPlan, TopicPlan
+from tamis.plan.model import Definition, Input, Plan, StreamPlan, TopicPlan
 from tamis.plan.omission import bare
-from tamis_joiner.core.plan.compiled_join import CompiledJoin
-from tamis_joiner.core.plan.join_partners import join_partners
-from tamis_joiner.core.plan.missing_functions import functions_called
-from tamis_joiner.core.plan.retention_groups import (
-    RetentionGroup,
-    retention_groups,
-    slice_width,
-)
+from tamis.query.model import Window
 from tamis_joiner.core.records.tuple_columns import Schema
+
+# Most definitions are the same objects in the next plan.
+_FUNCTIONS = IdentityCache[tuple[str, ...]]()
+
+SECOND = 1_000_000
+
+# A batch rewrites the slices that it adds tuples to, so a slice should hold a small part of a topic's tuples.
+# More slices than these would make the index in `meta` long.
+SLICES = 8
+
+# (partner's topic, microseconds) as in `time_bounds.reaches`, and the windows of a definition.
+_Reach = tuple[tuple[tuple[str, int], ...], Window | None]
 
 Columns = tuple[tuple[str, Type], ...]
 Filters = dict[str, list[Expr | None]]  # by topic
+
+
+def join_partners(plan: Plan | None) -> dict[str, frozenset[str]]:
+    """By topic, the other topics that some query of the plan joins it with; only topics with event time."""
+    found: dict[str, set[str]] = {}
+    for definition in plan.queries if plan else ():
+        topics = {source.topic for source in definition.inputs if source.time}
+        for topic in topics:
+            found.setdefault(topic, set()).update(topics)
+    return {topic: frozenset(others - {topic}) for topic, others in found.items()}
+
+
+def functions_called(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """The names of the functions that each alert calls, for the alerts that call any."""
+    found = {definition.alert: _functions(definition) for definition in plan.definitions}
+    return {alert: names for alert, names in found.items() if names}
+
+
+def missing_functions(called: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """By alert, an error that names a function which isn't installed, and the remedy. `called`: the result of
+    `functions_called`.
+    """
+    found = {}
+    for alert, names in called.items():
+        for name in names:
+            try:
+                installed(name)
+            except FunctionError as error:
+                found[alert] = str(error)
+    return found
+
+
+def _functions(definition: Definition) -> tuple[str, ...]:
+    return _FUNCTIONS.one(definition, partial(_find, definition))
+
+
+def _find(definition: Definition) -> tuple[str, ...]:
+    selected = [expr for _, expr in definition.select]
+    filters = [source.filter for source in definition.inputs]
+    conditions = [definition.condition, *(absence.condition for absence in definition.absences)]
+    return tuple(sorted({name_of(call) for call in calls(*conditions, *filters, *selected)}))
+
+
+@dataclass(frozen=True)
+class CompiledJoin:
+    """A definition. For each of its inputs, `inputs` has the topic and the row of the input's filter among
+    the topic's compiled filters.
+    """
+
+    definition: Definition
+    inputs: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def name(self) -> str:
+        """The definition's name in plans and frontier records."""
+        return f"{self.definition.alert}@{self.definition.version}"
+
+    @cached_property
+    def topics(self) -> frozenset[str]:
+        """The topics that it reads."""
+        return frozenset(topic for topic, _ in self.inputs)
+
+
+@dataclass(frozen=True)
+class RetentionGroup:
+    """Inputs of definitions over one topic that need a tuple for the same time.
+
+    `reach` has (partner's topic, microseconds): a tuple is needed until the partner's frontier is that far
+    past it. `names` ("alert@version"), `versions` and `rows` are parallel: the definitions, and the rows of
+    the inputs' filters in the topic's dispatch.
+    """
+
+    reach: tuple[tuple[str, int], ...]
+    window: Window | None
+    names: tuple[str, ...]
+    versions: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
+def retention_groups(joins: Iterable[CompiledJoin]) -> dict[str, list[RetentionGroup]]:
+    """By topic, the groups of the inputs that may need its tuples later."""
+    found: dict[str, dict[_Reach, list[tuple[str, int, int]]]] = {}
+    for join in joins:
+        definition = join.definition
+        for (topic, row), reach in zip(join.inputs, reaches(definition), strict=True):
+            if reach:
+                by_topic = tuple((join.inputs[partner][0], most) for partner, most in reach)
+                group = found.setdefault(topic, {}).setdefault((by_topic, definition.window), [])
+                group.append((join.name, definition.version, row))
+    return {
+        topic: [
+            RetentionGroup(
+                reach,
+                window,
+                tuple(name for name, _, _ in group),
+                np.array([version for _, version, _ in group], np.int64),
+                np.array([row for _, _, row in group], np.int64),
+            )
+            for (reach, window), group in groups.items()
+        ]
+        for topic, groups in found.items()
+    }
+
+
+def slice_width(groups: Sequence[RetentionGroup]) -> int:
+    """The width of a topic's time slices in microseconds, from how long its tuples are needed."""
+    longest = max((abs(most) for group in groups for _, most in group.reach if most < UNBOUNDED), default=0)
+    return max(SECOND, 2 * longest // SLICES)
 
 
 @dataclass(frozen=True)

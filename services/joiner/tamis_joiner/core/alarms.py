@@ -1,45 +1,129 @@
-"""Alarms of joins: one for each combination of tuples, with an `id` that a replay repeats.
+"""Records of `tamis.alarms`: of combinations of joined tuples, and of rows of standing queries.
 
-The `id` is a digest of the alert's name and of the tuple of each alias: its event time and the values of its
-partition key and of every column that the definition reads (filter, equalities, condition, SELECT). Over
-windows the start of the window is part of it, too. It doesn't depend on when or how a tuple came, on the plan
-version, or on columns that a topic carries for other queries. So the same combination has the same id after a
-crash, in another batch, and under a replaced definition that reads the same columns. Two tuples that the
-alert can't tell apart give one id.
+The `id` of an alarm of a join is a digest of the name of the alert and of the tuple of each alias: its event
+time and the values of its partition key and of every column that the definition reads (filter, equalities,
+condition, SELECT). Over windows the start of the window is part of it, too. It doesn't depend on when or how
+a tuple came, on the plan version, or on columns that a topic carries for other queries. So the same
+combination has the same id after a crash, in another batch, and under a replaced definition that reads the
+same columns. Two tuples that the alert can't tell apart give one id.
+
+The `id` of a row of a standing query is a digest of the alert, the version of the definition, the output
+partition and the number of the row there. If a batch is repeated, its rows get the same numbers again, so a
+reader can recognise rows that it has seen. Equal rows have different ids, because the query may return a row
+several times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from tamis.evaluation.decided_rows import ends, waits
 from tamis.evaluation.existence import row_inputs
-from tamis.evaluation.temporal_join import JoinedColumns, Rows
+from tamis.evaluation.standing.contract import WITHDRAWN, Rows
+from tamis.evaluation.temporal_join import JoinedColumns
 from tamis.evaluation.window_rows import rows as window_rows
 from tamis.expressions.nodes import columns
 from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.identity_cache import IdentityCache
-from tamis.messaging.records import canonical_value
-from tamis.plan.model import Definition, Input
+from tamis.messaging.records import canonical_key, canonical_value
+from tamis.plan.model import Definition, Input, StandingQuery
 from tamis.query.model import WINDOW_COLUMNS
-from tamis_joiner.core.alarms.alarm_record import KeyValue, alarm_record
-from tamis_joiner.core.alarms.shed_spans import ShedSpans
+from tamis_joiner.core.shed_spans import ShedSpans
 from tamis_joiner.core.tuples.stored_tuples import StoredTuples
 
+KeyValue = tuple[bytes, bytes]  # of a record
+
 Values = list[Any]
+
+
+def alarm_record(
+    definition: Definition | StandingQuery,
+    *,
+    identity: list[Any],
+    key: Iterable[Any],
+    event_time: int,
+    row: Mapping[str, Any],
+    tuples: Mapping[str, Any],
+    plan: int,
+    more: Mapping[str, Any],
+) -> KeyValue:
+    """Key and value of an alarm. Its `id` is a digest of the alert's name and `identity`; `more` has the
+    fields that not every alarm has.
+    """
+    canonical = [canonical_value(value) for value in key]
+    text = orjson.dumps([definition.alert, *identity], option=orjson.OPT_SORT_KEYS)
+    record = {
+        "alert": definition.alert,
+        "id": blake2b(text, digest_size=16).hexdigest(),
+        "key": canonical,
+        "event_time": event_time,
+        "row": row,
+        "tuples": tuples,
+        "plan": plan,
+        "definition": definition.version,
+        **more,
+    }
+    return canonical_key((definition.alert, *canonical)), orjson.dumps(record)
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """The plan version in use, the output partition, and the number of the first row."""
+
+    plan: int
+    partition: int
+    first: int
+
+
+def standing_alarms(
+    query: StandingQuery,
+    numbering: Numbering,
+    rows: Rows,
+    times: NDArray[Any],
+    arrived: NDArray[Any] | None,
+) -> list[KeyValue]:
+    """Key and value of an alarm for each row. `times` and `arrived` are those of the tuples that completed
+    the rows.
+    """
+    columns = {name: vector.to_list() for name, vector in rows.columns.items()}
+    withdrawn = columns.pop(WITHDRAWN, [False] * len(rows))
+    alarms = []
+    for at, values in enumerate(zip(*columns.values(), strict=True)):
+        row = dict(zip(columns, values, strict=True))
+        number = numbering.first + at
+        more: dict[str, Any] = {"number": number}
+        if arrived is not None:
+            more["arrived"] = int(arrived[at])
+        if withdrawn[at]:
+            more["withdrawn"] = True
+        alarms.append(
+            alarm_record(
+                query,
+                identity=[query.version, numbering.partition, number],
+                key=[row[name] for name in query.key],
+                event_time=int(times[at]),
+                row=row,
+                tuples={},
+                plan=numbering.plan,
+                more=more,
+            )
+        )
+    return alarms
 
 
 def join_alarms(
     definition: Definition,
     plan: int,
     stored: Mapping[str, StoredTuples],
-    rows: Sequence[Rows],
+    rows: Sequence[NDArray[np.int64]],
     shed: ShedSpans,
 ) -> list[KeyValue]:
     """Key and value of an alarm for each combination; over windows, for each window that it lies in.
@@ -114,7 +198,7 @@ class _Combinations:
 def _combinations(
     definition: Definition,
     stored: Mapping[str, StoredTuples],
-    rows: Sequence[Rows],
+    rows: Sequence[NDArray[np.int64]],
     starts: NDArray[np.int64] | None,
     read: Mapping[str, Sequence[str]],
 ) -> _Combinations:
