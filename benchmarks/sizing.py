@@ -38,7 +38,7 @@ from tamis.plan.model import Plan
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.settings import KafkaSettings
-from tamis.sizing.unit_costs import FILE, UnitCost, written
+from tamis.sizing.figures import FILE, UnitCost, written
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.messages.records import Record
 from tamis_edge.core.rows import Batch

@@ -18,7 +18,7 @@ from benchmarks.pages import markdown
 from benchmarks.readings import DEW_POINT, RATE, SECOND, station, stream
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.local.demo_data import RECORDING, SPACING, START
+from tamis.local.demo_check import RECORDING, SPACING, START
 from tamis.messaging.records import Frontier
 from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import encode_plan

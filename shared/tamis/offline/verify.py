@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
@@ -16,8 +16,9 @@ from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.measured import measured
 from tamis.planning.queries.standing_queries import is_standing, judged
+from tamis.printable import printable
 from tamis.query.model import AlertDef, Catalog, Query
-from tamis.recordings.implausible_times import date
+from tamis.recordings.times import date
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
 from tamis.verification.compare import Alarms, Lateness, Verdict, compare
@@ -27,6 +28,47 @@ from tamis.verification.watched_columns import checked_recording
 
 Progress = Callable[[str], AbstractContextManager[object]]
 """Shows what is being done, while its context is open."""
+
+
+def text(verdicts: Sequence[Verdict]) -> str:
+    """A line for each verdict, and the readings that made others late."""
+    width = max((len(verdict.query) for verdict in verdicts), default=0)
+    lines = [*(_verdict_line(verdict, width) for verdict in verdicts), *_lateness(verdicts)]
+    return "\n".join(map(printable, lines))
+
+
+def _lateness(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Warnings: the alarms that may be missed because of late readings, and the readings that moved the
+    watermark.
+    """
+    some = [verdict for verdict in verdicts if verdict.lateness]
+    for verdict in some:
+        count = f"{verdict.late} of {verdict.reference_alarms}" if verdict.late else "some"
+        yield (
+            f"warning: lateness, not omission, may take {count} alarms of {verdict.query}: a fleet joins late"
+            " readings only as far as its state still holds them, and windows leave them out"
+        )
+    for one in dict.fromkeys(one for verdict in some for one in verdict.lateness):
+        yield (
+            f"  stream {one.stream}: {one.where}: {one.time} is {_span(one.ahead_seconds)} ahead of the"
+            f" readings behind it, of which {one.late} {'is' if one.late == 1 else 'are'} late"
+        )
+
+
+def _span(length: float) -> str:
+    days = length / 86_400
+    return f"{days:,.0f} days" if days >= 2 else f"{length:g} s"
+
+
+def _verdict_line(verdict: Verdict, width: int) -> str:
+    share = 100 * verdict.retained / max(1, verdict.tuples)
+    apart = f", {verdict.late} late" if verdict.late else ""
+    apart += f", {verdict.at_threshold} at the threshold" if verdict.at_threshold else ""
+    return (
+        f"{verdict.query:<{width}}  {verdict.tuples} tuples, {verdict.retained} retained ({share:.1f} %), "
+        f"{verdict.reference_alarms} alarms in the plain join{apart}, {verdict.alarms} with Tamis: "
+        f"missed {verdict.missed}, extra {verdict.extra}"
+    )
 
 
 def verify(

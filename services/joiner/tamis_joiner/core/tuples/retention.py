@@ -20,8 +20,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.time_bounds import UNBOUNDED
-from tamis.evaluation.window_rows import last_end
+from tamis.evaluation.time_bounds import UNBOUNDED, last_end
 from tamis.expressions.vectors import Mask
 from tamis.messaging.records import END_OF_TIME
 from tamis.query.model import Window

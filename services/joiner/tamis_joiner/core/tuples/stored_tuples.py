@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.temporal_join import Tuples
 from tamis.expressions.vectors import Vector, dtype_of
-from tamis.omission.row_order import by_key_and_time
+from tamis.row_order import by_key_and_time
 from tamis_joiner.core.records.tuple_columns import Schema, TupleColumns
 
 Ints = NDArray[np.int64]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.evaluation.standing.contract import Batch, Rows
-from tamis.evaluation.standing.latest_values.candidates import Candidates
+from tamis.evaluation.standing.latest_candidates import Candidates
+from tamis.evaluation.standing.row_store import WaitingTuples
 from tamis.evaluation.standing.state import pack_state, unpack_state
-from tamis.evaluation.standing.waiting_tuples import WaitingTuples
 from tamis.expressions.nodes import Expr, aliases, columns
 from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.kernels import njit
-from tamis.omission.columns import Int64s
 
 # Bits a pass: its counters fit in the first level of cache beside the data that they count.
 _DIGIT = 11
@@ -18,6 +17,7 @@ _BLOCK = 4096
 # Row numbers are unsigned: a negative one would mean a row from the end, and keeps loops from vectorising.
 _ONE = np.uint64(1)
 
+Int64s = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 

@@ -12,17 +12,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.dictionary_encoding import DictionaryEncoder
-from tamis.evaluation.standing.latest_values.kernels import latest
-from tamis.evaluation.standing.row_store import Store
-from tamis.evaluation.standing.waiting_tuples import WaitingTuples
+from tamis.evaluation.key_codes import DictionaryEncoder
+from tamis.evaluation.standing.row_store import Store, WaitingTuples
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.kernels import njit
 
 Ints = NDArray[np.int64]
+
 Bools = NDArray[np.bool_]
 
 _NEVER = -(1 << 63)
+
+
+@njit(cache=True)
+def latest(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    times: Ints, codes: Ints, asked_times: Ints, asked_codes: Ints, last: Ints
+):
+    """The last row of each asked code with a time up to the asked one; -1 if no row has both.
+
+    `times` and `asked_times` ascend. `codes` are 0 or more; a negative asked code has no row. `last` has -1
+    for each code, and afterwards the last row of each code.
+    """
+    found = np.full(len(asked_times), -1, np.int64)
+    row = 0
+    for at in range(len(asked_times)):
+        while row < len(times) and times[row] <= asked_times[at]:
+            last[codes[row]] = row
+            row += 1
+        if asked_codes[at] >= 0:
+            found[at] = last[asked_codes[at]]
+    while row < len(times):
+        last[codes[row]] = row
+        row += 1
+    return found
 
 
 class Candidates:
