@@ -17,8 +17,8 @@ from tamis.evaluation import slot_kernels
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.evaluation.standing.latest_candidates import latest
 from tamis.evaluation.temporal_join import expand, windows
+from tamis.expressions.functions import libm
 from tamis.expressions.nodes import Type
-from tamis.expressions.vectorized import libm
 from tamis.expressions.vectors import Vector
 from tamis.omission.batch import retained_by_key
 from tamis.omission.stream import OmissionState
@@ -28,7 +28,7 @@ from tamis.predicates.evaluation.bitmap import Bitmap
 from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
-from tamis.query.window_functions import Frame
+from tamis.query.watches import Frame
 from tamis.recordings import json_structure
 from tamis.recordings.flat_json.columns import FlatDecoder, without_suffixes
 from tamis.recordings.flat_json.text_table import TextTable
