@@ -23,7 +23,7 @@ from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.temporal_join import JoinedColumns, Tuples, combinations
 from tamis.evaluation.window_rows import rows as window_rows
-from tamis.expressions.vectorized.evaluate import evaluate, holds
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.omission.exact_ranks import ExactRanks
 from tamis.plan.model import Definition, Entry, StreamPlan, TopicPlan

@@ -23,8 +23,8 @@ from tamis.evaluation.exact_threshold import ExactCheck
 from tamis.evaluation.kernels import expand, windows
 from tamis.evaluation.time_bounds import UNBOUNDED, Matrix, closure
 from tamis.evaluation.window_rows import shared
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Expr, Type, conjunction
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask, Vector
 from tamis.identity_cache import IdentityCache
 from tamis.plan.model import Absence, Definition, Input

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.exact.rounding import bound, certain
-from tamis.expressions.nodes import COMPUTED, OPAQUE, Call, Column, Expr, Type, columns
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import Call, Column, Expr, Type, columns
 
 # Values of rows may differ by this share, since sums may be computed in another order.
 NEAR = 1e-9
@@ -50,6 +51,6 @@ def inexact_arguments(expr: Expr, errors: Mapping[Expr, Expr]) -> Iterator[Expr]
     if not isinstance(expr, Call):
         return
     for arg in expr.args:
-        if expr.op in (OPAQUE, *COMPUTED) and bound(arg, errors) is not None:
+        if FUNCTIONS[expr.op].computed and bound(arg, errors) is not None:
             yield arg
         yield from inexact_arguments(arg, errors)

@@ -15,8 +15,8 @@ from tests.oracle.watching.frames_by_hand import values
 from tests.oracle.watching.random_recordings import RandomRecording
 
 from tamis.evaluation.watched_recording import watched_recording
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.query.model import watched_stream
 from tamis.query.window_functions import Frame, Function, WindowFunction

@@ -15,8 +15,8 @@ import numpy as np
 import orjson
 
 from tamis.cli.shell.readings_query import MOST_READINGS, ReadingsQuery
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Type
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Value, Vector
 from tamis.recordings.json_values import convert
 from tamis.web.registry_client import RegistryClient

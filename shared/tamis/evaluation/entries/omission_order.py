@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.exact.polynomials import polynomial, rounded
 from tamis.expressions.nodes import LARGEST_EXACT_INTEGER, Expr, columns
 from tamis.expressions.python_functions import FunctionError
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Columns, Mask
 from tamis.omission.exact_ranks import ExactRanks, ExactValues
 

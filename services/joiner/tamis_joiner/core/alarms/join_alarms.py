@@ -22,8 +22,8 @@ from tamis.evaluation.decided_rows import ends, waits
 from tamis.evaluation.existence import row_inputs
 from tamis.evaluation.temporal_join import JoinedColumns, Rows
 from tamis.evaluation.window_rows import rows as window_rows
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.identity_cache import IdentityCache
 from tamis.messaging.records import canonical_value
 from tamis.plan.model import Definition, Input

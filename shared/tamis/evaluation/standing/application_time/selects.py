@@ -19,8 +19,8 @@ from tamis.bounded.timeless.tuple_numbers import Numbers, conditions, numbers
 from tamis.evaluation.standing.contract import Batch
 from tamis.evaluation.standing.kept_columns import KeptColumns, Values, kept_columns, needed
 from tamis.evaluation.standing.state import number_from_text, number_to_text
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, aliases
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.query.model import Catalog, Query
 

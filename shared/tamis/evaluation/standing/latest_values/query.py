@@ -15,8 +15,8 @@ from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.latest_values.candidates import Candidates
 from tamis.evaluation.standing.state import pack_state, unpack_state
 from tamis.evaluation.standing.waiting_tuples import WaitingTuples
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, aliases, columns
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.query.model import AsOfJoin, Catalog, ColumnDef, Query
 

@@ -20,7 +20,7 @@ from tamis.evaluation.standing.contract import Batch
 from tamis.evaluation.standing.kept_columns import KeptColumns, Values
 from tamis.evaluation.standing.timeless.alternative_tuples import AlternativeTuples
 from tamis.evaluation.standing.timeless.matches import Matches, Wanted
-from tamis.expressions.vectorized.evaluate import holds
+from tamis.expressions.evaluate import holds
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from tamis.evaluation.standing.timeless.alternatives import compile_alternative
 from tamis.evaluation.standing.timeless.group_rows import GroupRows
 from tamis.evaluation.standing.timeless.matches import Alternative, Matches, Wanted
 from tamis.evaluation.standing.value_numbers import TextCodes, as_numbers
-from tamis.expressions.vectorized.evaluate import evaluate, holds
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.query.computed_columns import computed_by_stream, with_computed, with_values
 from tamis.query.model import Catalog, Grouping, Query

@@ -14,7 +14,7 @@ from tamis.query.model import WINDOW_COLUMNS, StreamDef
 from tamis.query.names import suggest
 from tamis.query.scalars import operators
 from tamis.query.scalars.calls import called_name
-from tamis.query.scalars.reporting import checked
+from tamis.query.scalars.operators import checked
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.selects.calls.frames import frame_of, lag_rows
 from tamis.query.selects.calls.raw_streams import raw_stream

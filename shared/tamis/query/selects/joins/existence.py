@@ -23,7 +23,7 @@ from tamis.expressions.sql_text import identifier, to_sql
 from tamis.query.context import Context
 from tamis.query.model import Absence, Conjunct, Source
 from tamis.query.scalars import operators
-from tamis.query.scalars.reporting import checked
+from tamis.query.scalars.operators import checked
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import from_clause
 from tamis.query.selects.joins.anti_joins import (
