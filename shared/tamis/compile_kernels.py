@@ -29,7 +29,7 @@ from tamis.predicates.evaluation.bitmap import Bitmap
 from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
-from tamis.query.window_functions import Frame
+from tamis.query.watches import Frame
 from tamis.recordings import json_structure
 from tamis.recordings.flat_json.columns import FlatDecoder
 from tamis.recordings.flat_json.suffixes import without_suffixes

@@ -16,9 +16,8 @@ from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.literals import time_text
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.scalars.unqualified import UnqualifiedNames
-from tamis.query.syntax.cursor import Cursor
+from tamis.query.syntax.cursor import Cursor, name_of
 from tamis.query.syntax.dialect import tokenize
-from tamis.query.syntax.identifiers import name_of
 from tamis.query.syntax.limits import LARGEST_PREDICATE, check_limits
 from tamis.query.syntax.parser import expression_tree
 from tamis.query.syntax.text import LARGEST_TEXT, Text

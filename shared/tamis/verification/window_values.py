@@ -13,7 +13,7 @@ from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.nodes import Expr, Type
 from tamis.expressions.python_functions import calls
 from tamis.expressions.vectors import Mask, Vector
-from tamis.query.window_functions import Frame, WindowFunction
+from tamis.query.watches import Frame, WindowFunction
 from tamis.recordings.typed import Recording
 from tamis.verification.database import register, session
 from tamis.verification.exact_sums import WHOLE

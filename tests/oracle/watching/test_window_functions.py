@@ -19,7 +19,7 @@ from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.query.model import watched_stream
-from tamis.query.window_functions import Frame, Function, WindowFunction
+from tamis.query.watches import Frame, Function, WindowFunction
 from tamis.recordings.typed import Recording
 from tamis.verification.watched_columns import checked_recording
 from tamis.watching.key_history import most_readings

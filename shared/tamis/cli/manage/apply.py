@@ -8,7 +8,7 @@ from tamis.cli.common.outcomes import show_outcome
 from tamis.cli.common.output import say, write_json
 from tamis.cli.common.registry_option import DEFAULT_URL, registry_option
 from tamis.cli.common.sql_file import file_name, read_sql, show_notices
-from tamis.query.inline_patterns import inline_patterns
+from tamis.query.statements.inline_patterns import inline_patterns
 from tamis.web.registry_client import RegistryClient
 
 

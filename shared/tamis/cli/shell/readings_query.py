@@ -16,10 +16,9 @@ from tamis.query.functions import SIMILARITY_FUNCTIONS
 from tamis.query.model import Catalog, ColumnDef, Output, StreamDef
 from tamis.query.parse import parse
 from tamis.query.selects.set_operations import resolve_query
-from tamis.query.statements.statement_tokens import statement_cursor
-from tamis.query.syntax.cursor import Cursor
+from tamis.query.statements.statement_input import statement_cursor
+from tamis.query.syntax.cursor import Cursor, name_of
 from tamis.query.syntax.dialect import NoReading, span
-from tamis.query.syntax.identifiers import name_of
 from tamis.query.syntax.limits import check_limits
 from tamis.query.syntax.parser import select_tree
 from tamis.query.syntax.text import Piece, Text

@@ -39,7 +39,7 @@ class NestedEvaluator:
         for stream in nested.streams:
             assert stream.aggregates is not None
             self._inner.append((stream, compile_(stream.aggregates, catalog)))
-        self._outer = compile_(nested.query, nested.catalog(catalog))
+        self._outer = compile_(nested.query, catalog.with_streams(nested.streams))
         raw = frozenset().union(*(one.streams for _, one in self._inner))
         first = nested.streams[0]
         none = {column.name: Vector.from_list([], column.type) for column in first.columns}

@@ -34,8 +34,7 @@ from tamis.expressions.functions.entry import (
     written,
 )
 from tamis.expressions.functions.operands import Operand, any_null
-from tamis.expressions.functions.times import of_valid_in_duckdb
-from tamis.expressions.instants import text_of
+from tamis.expressions.functions.times import of_valid_in_duckdb, text_of
 from tamis.expressions.nodes import Call, Type
 from tamis.expressions.vectors import Mask
 

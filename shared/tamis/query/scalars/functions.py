@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tamis.expressions.functions.entry import FUNCTIONS, NUMBERS, TEXT, Function, Signature, Spelling
 from tamis.expressions.functions.texts import lower
-from tamis.expressions.instants import FIELDS, TRUNCATED_TO
+from tamis.expressions.functions.times import FIELDS, TRUNCATED_TO
 from tamis.expressions.nodes import MOST_DIGITS, Call, Expr, Literal, Type
 from tamis.expressions.signatures import refused_constant
 from tamis.query.names import suggest

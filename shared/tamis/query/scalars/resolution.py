@@ -26,8 +26,8 @@ from tamis.query.scalars.literals import (
 )
 from tamis.query.scalars.operators import checked
 from tamis.query.scalars.scopes import AggregateCalls, Scope, SeriesCalls
+from tamis.query.syntax.cursor import name_of
 from tamis.query.syntax.dialect import NoReading
-from tamis.query.syntax.identifiers import name_of
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize, too_deep
 from tamis.query.unsupported import unsupported_expression
 
