@@ -18,10 +18,9 @@ from tamis.analysis.contradictions import fewest, linear_system
 from tamis.analysis.domains import INT_LIMIT
 from tamis.analysis.equality_classes import Equality, classes
 from tamis.analysis.linear_conditions import LinearSystem
-from tamis.constraints.atoms import Linear, linear
+from tamis.constraints.atoms import Linear, linear, variables
 from tamis.constraints.linear.conjunctions import implies, ranges_of
 from tamis.constraints.linear.fourier_motzkin import eliminate
-from tamis.constraints.linear.rows import variables
 from tamis.constraints.theory import Interval
 from tamis.expressions.nodes import (
     COMPARISONS,

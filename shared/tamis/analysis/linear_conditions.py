@@ -14,9 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from tamis.constraints.atoms import Linear, linear
+from tamis.constraints.atoms import Linear, connected, linear
 from tamis.constraints.linear.conjunctions import Projection, range_of, satisfiable
-from tamis.constraints.linear.rows import connected
 from tamis.constraints.theory import Interval
 from tamis.expressions.nodes import (
     FLIPPED,

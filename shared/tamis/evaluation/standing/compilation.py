@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from tamis.bounded.application_time.classification import open_ended
+from tamis.bounded.application_time.verdict import open_ended
 from tamis.errors import InputError
 from tamis.evaluation.standing.application_time.query import ApplicationTimeQuery
 from tamis.evaluation.standing.contract import StandingEvaluator

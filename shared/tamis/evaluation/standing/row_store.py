@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.bounded.synopses.growable_arrays import grown
+from tamis.bounded.synopses.row_numbering import grown
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector, dtype_of
 

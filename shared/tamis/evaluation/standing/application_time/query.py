@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tamis.bounded.timeless.tuple_numbers import passing
+from tamis.bounded.timeless.minimised_alternatives import passing
 from tamis.evaluation.standing.application_time.selects import Branch, Nodes, Select, whole
 from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.distinct_rows import DistinctRows

@@ -9,13 +9,13 @@ from typing import Any
 import orjson
 
 from tamis.bounded.application_time.decide import decided_translation
+from tamis.bounded.application_time.evaluator import Condition, Evaluator
 from tamis.bounded.application_time.static_relations import QueryInputs, query_inputs
-from tamis.bounded.application_time.synopses.evaluator import Condition, Evaluator
-from tamis.bounded.application_time.synopses.store import Entry, Shown
+from tamis.bounded.application_time.store import Entry, Shown
 from tamis.bounded.application_time.translate import Alternative, alternatives
-from tamis.bounded.conjunctive.difference_bounds import Bound
+from tamis.bounded.timeless.minimised_alternatives import Numbers, conditions, numbers
 from tamis.bounded.timeless.translate import Translation
-from tamis.bounded.timeless.tuple_numbers import Numbers, conditions, numbers
+from tamis.difference_bounds import Bound
 from tamis.evaluation.standing.contract import Batch
 from tamis.evaluation.standing.kept_columns import KeptColumns, Values, kept_columns, needed
 from tamis.evaluation.standing.state import number_from_text, number_to_text

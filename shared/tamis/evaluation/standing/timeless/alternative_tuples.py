@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from tamis.bounded.synopses.columns import Column
-from tamis.bounded.synopses.filters import Filter
-from tamis.bounded.timeless.minimised_alternatives import Minimal
+from tamis.bounded.synopses.evaluator import Filter
+from tamis.bounded.timeless.minimised_alternatives import Minimal, conditions, passing
 from tamis.bounded.timeless.translate import Translation
-from tamis.bounded.timeless.tuple_numbers import conditions, passing
 from tamis.evaluation.standing.contract import Batch
 from tamis.evaluation.standing.value_numbers import TextCodes, as_numbers
 from tamis.expressions.vectors import Mask

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
 from tamis.bounded.timeless.minimised_alternatives import Minimal
 from tamis.bounded.timeless.translate import Translation
+from tamis.difference_bounds import Closure
 from tamis.evaluation.standing.kept_columns import KeptColumns
 from tamis.evaluation.standing.timeless.counting import CountingAlternative
 from tamis.evaluation.standing.timeless.distinct import DistinctAlternative

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tamis.bounded.synopses.columns import Ints, Mask
-from tamis.bounded.synopses.growable_arrays import grown
+from tamis.bounded.synopses.row_numbering import grown
 from tamis.evaluation.standing.row_store import Store
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
