@@ -1,4 +1,4 @@
-"""Credentials of Faust's connection to Kafka and its OAuth tokens, from the settings that all services share."""
+"""Credentials of Faust's connection to Kafka, and its OAuth tokens, from the settings of all services."""
 
 from __future__ import annotations
 
