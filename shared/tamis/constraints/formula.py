@@ -14,7 +14,7 @@ from tamis.errors import Position
 class Sum:
     """`sum(coefficient * variable) + constant`; no coefficient is zero."""
 
-    terms: dict[str, Fraction] = field(default_factory=dict)
+    terms: Mapping[str, Fraction] = field(default_factory=dict)
     constant: Fraction = Fraction(0)
 
     @property
@@ -25,12 +25,16 @@ class Sum:
         ((name, coefficient),) = self.terms.items()
         return name if coefficient == 1 else None
 
-    def plus(self, other: Sum, factor: Fraction = Fraction(1)) -> Sum:
+    def plus(self, other: Sum, factor: Fraction | int = 1) -> Sum:
         """`self + factor * other`."""
         terms = dict(self.terms)
         for name, coefficient in other.terms.items():
             terms[name] = terms.get(name, Fraction(0)) + factor * coefficient
         return Sum({name: c for name, c in terms.items() if c}, self.constant + factor * other.constant)
+
+    def times(self, factor: Fraction | int) -> Sum:
+        """`factor * self`."""
+        return Sum().plus(self, factor)
 
 
 Operand: TypeAlias = Sum | str
