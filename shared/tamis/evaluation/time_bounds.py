@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.analysis import topology
-from tamis.analysis.time_conditions import window_bounds
-from tamis.analysis.topology import Joined
+from tamis.analysis.topology import Joined, window_bounds
 from tamis.identity_cache import IdentityCache
 from tamis.plan.model import Definition
 from tamis.query.model import Window

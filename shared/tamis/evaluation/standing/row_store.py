@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.bounded.synopses.columns import Column
-from tamis.bounded.synopses.growable_arrays import grown
+from tamis.bounded.synopses.row_numbering import grown
 from tamis.expressions.double_order import numbers_of
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr, Type

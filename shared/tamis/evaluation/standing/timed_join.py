@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.analysis.conjuncts import flatten_and, time_distances
-from tamis.analysis.time_conditions import bounds_of
+from tamis.analysis.topology import bounds_of
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.row_store import KeptSource, WaitingTuples
