@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tamis.errors import EXIT_UNAVAILABLE, InputError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.fleet_logins import FleetLogins, grant
-from tamis.local.ports import free_ports
-from tamis.local.service_process import STARTING, ServiceProcess
+from tamis.local.service_process import STARTING, ServiceProcess, free_ports
 from tamis.local.supervisor import Supervisor
 from tamis.messaging.rights import RIGHTS, Right
 from tamis.query.file_access import SETTING

@@ -14,10 +14,10 @@ from tests.oracle.watching.brute_force import Reading, released
 from tests.oracle.watching.frames_by_hand import values
 from tests.oracle.watching.random_recordings import RandomRecording
 
-from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
+from tamis.offline.recordings import watched_recording
 from tamis.query.model import watched_stream
 from tamis.query.watches import Frame, Function, WindowFunction
 from tamis.recordings.typed import Recording

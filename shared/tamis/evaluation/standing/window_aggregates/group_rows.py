@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.dictionary_encoding import DictionaryEncoder
+from tamis.evaluation.key_codes import DictionaryEncoder
 from tamis.evaluation.standing.contract import Rows
 from tamis.evaluation.standing.window_aggregates.partials import (
     SortedBatch,
