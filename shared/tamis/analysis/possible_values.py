@@ -14,6 +14,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.exact.rounding import bound, certain
 from tamis.expressions.nodes import (
     COMPARISONS,
@@ -26,7 +27,6 @@ from tamis.expressions.nodes import (
     Literal,
     Type,
 )
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 
 Known = bool | int | float | str

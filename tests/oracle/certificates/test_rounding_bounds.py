@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tamis.expressions.evaluate import evaluate, holds
 from tests.oracle.certificates.exact_evaluation import NEAREST
 from tests.oracle.expressions.expression_trees import half_away
 from tests.oracle.random_cases import SEED, cases
@@ -19,7 +20,6 @@ from tamis.expressions.exact.polynomials import polynomial, rounded
 from tamis.expressions.exact.rounding import Margin, bound, certain
 from tamis.expressions.nodes import Column, Expr, Literal, Type
 from tamis.expressions.signatures import call
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 
 NAMES = ("x", "y", "z", "w")

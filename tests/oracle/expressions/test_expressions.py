@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tamis.expressions.evaluate import evaluate, holds
 from tests.oracle.expressions.expression_trees import (
     COLUMNS,
     DOUBLES,
@@ -40,7 +41,6 @@ from tamis.expressions.nodes import (
     Literal,
     Type,
 )
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Columns, Vector
 from tamis.query.syntax.limits import DEEPEST
 

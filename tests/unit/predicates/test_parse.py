@@ -5,10 +5,10 @@ from __future__ import annotations
 import duckdb
 import numpy as np
 import pytest
+from tamis.expressions.evaluate import holds
 
 from tamis.errors import RefusedError, SqlErrors
 from tamis.expressions.nodes import Type, columns
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Vector
 from tamis.predicates.matching import match
 from tamis.predicates.parse import parse

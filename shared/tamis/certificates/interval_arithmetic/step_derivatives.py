@@ -10,9 +10,9 @@ import numpy as np
 from tamis.certificates.interval_arithmetic import intervals as iv
 from tamis.certificates.interval_arithmetic.derivatives import REWRITE, Derivatives, PossibleNulls
 from tamis.certificates.interval_arithmetic.intervals import WHOLE, ZERO, Array, Interval, Mask
-from tamis.expressions.instants import FIRST, LAST
+from tamis.expressions.functions.rounding import half_away, rounded
+from tamis.expressions.functions.times import FIRST, LAST
 from tamis.expressions.nodes import Call, Literal, Type
-from tamis.expressions.vectorized.steps import half_away, rounded
 
 # Beyond this size, rounding to a number of digits may overflow, and the function may fall.
 MOST_ROUNDED = 1e250
