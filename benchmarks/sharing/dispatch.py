@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from tamis.expressions.evaluate import holds
 
 from benchmarks.harness import Cell, Result, Say, medians
 from benchmarks.sharing.filters import FIRST, LAST, filters, names
 from tamis.evaluation.filter_dispatch import Bools, Dispatch
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr
 from tamis.expressions.vectors import Vector
 

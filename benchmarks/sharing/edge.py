@@ -10,10 +10,10 @@ from itertools import compress
 
 import numpy as np
 import orjson
-from tamis.expressions.evaluate import holds
 
 from benchmarks.harness import Cell, Goal, Result, Say, medians
 from benchmarks.sharing.filters import FIRST, LAST, filter_sql, names, stream
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr, Type
 from tamis.garbage_collection import collect_seldom
 from tamis.plan.model import Plan

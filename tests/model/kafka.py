@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
-from tamis.expressions.evaluate import evaluate
 from tests.model.readings import Reading, Shard
 
 from tamis.errors import UnavailableError
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason

@@ -10,11 +10,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tamis.expressions.evaluate import evaluate, holds
 from tests.oracle.certificates.exact_evaluation import NEAREST
 from tests.oracle.expressions.expression_trees import half_away
 from tests.oracle.random_cases import SEED, cases
 
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.exact.conditions import FALSE, NULL, TRUE, outcomes
 from tamis.expressions.exact.polynomials import polynomial, rounded
 from tamis.expressions.exact.rounding import Margin, bound, certain

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import duckdb
 import pyarrow as pa
 import pytest
-from tamis.expressions.evaluate import evaluate
 from tests.oracle.expressions.test_sql_of_duckdb import resolved
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.errors import SqlErrors
 from tamis.expressions.duckdb_sql import to_duckdb
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectors import Vector

@@ -7,9 +7,9 @@ from collections import Counter
 
 import duckdb
 import pytest
-from tamis.expressions.evaluate import evaluate
 from tests.oracle.random_cases import SEED, also_long, cases
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.query.parse import catalog_of

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tamis.expressions.evaluate import evaluate
 from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.watching.brute_force import Reading, released
 from tests.oracle.watching.frames_by_hand import values
 from tests.oracle.watching.random_recordings import RandomRecording
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.offline.recordings import watched_recording

@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from tamis.expressions.functions import libm
 
 from tamis.errors import UnavailableError
 from tamis.evaluation.temporal_join import expand
 from tamis.expressions.double_order import write_numbers
+from tamis.expressions.functions import libm
 from tamis.kernels import PrecompiledKernel, check, precompiled
 from tamis.row_order import _ascending
 

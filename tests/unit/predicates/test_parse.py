@@ -5,9 +5,9 @@ from __future__ import annotations
 import duckdb
 import numpy as np
 import pytest
-from tamis.expressions.evaluate import holds
 
 from tamis.errors import RefusedError, SqlErrors
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Type, columns
 from tamis.expressions.vectors import Vector
 from tamis.predicates.matching import match

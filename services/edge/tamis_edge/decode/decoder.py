@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import orjson
-from tamis.expressions.evaluate import evaluate
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectors import Vector

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 import orjson
 from numpy.typing import NDArray
-from tamis.expressions.evaluate import evaluate
 
 from tamis.evaluation.decided_rows import ends, waits
 from tamis.evaluation.existence import row_inputs
 from tamis.evaluation.standing.contract import WITHDRAWN, Rows
 from tamis.evaluation.temporal_join import JoinedColumns
 from tamis.evaluation.time_bounds import rows as window_rows
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
 from tamis.identity_cache import IdentityCache
 from tamis.messaging.records import canonical_key, canonical_value

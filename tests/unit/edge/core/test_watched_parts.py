@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tamis.expressions.evaluate import holds
 
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.query.watches import NamedPattern, Watch
