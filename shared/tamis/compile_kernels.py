@@ -17,8 +17,9 @@ from tamis.evaluation import slot_kernels
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.evaluation.standing.latest_candidates import latest
 from tamis.evaluation.temporal_join import expand, windows
-from tamis.expressions.nodes import Type
-from tamis.expressions.vectorized import libm
+from tamis.expressions.evaluate import evaluate
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import Call, Column, Type
 from tamis.expressions.vectors import Vector
 from tamis.omission.batch import retained_by_key
 from tamis.omission.stream import OmissionState
@@ -28,7 +29,7 @@ from tamis.predicates.evaluation.bitmap import Bitmap
 from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
-from tamis.query.window_functions import Frame
+from tamis.query.watches import Frame
 from tamis.recordings import json_structure
 from tamis.recordings.flat_json.columns import FlatDecoder, without_suffixes
 from tamis.recordings.flat_json.text_table import TextTable
@@ -42,10 +43,7 @@ from tamis.watching.latest_times import LatestTimes, exchange
 
 def warm() -> None:
     """Run each kernel with the types that the services give it."""
-    one = np.ones(1)
-    for function in (libm.exp, libm.ln, libm.log10):
-        function(one)
-    libm.power(one, one)
+    _functions()
     for state in (OmissionState(10), WindowState(1, 10)):
         for number in range(2):
             state.offer([1, 2], [number, number + 1], [1.0, 2.0], [2 * number, 2 * number + 1], now=0)
@@ -94,6 +92,16 @@ def warm() -> None:
     json_structure.lines(b"1", 1)
     payload, suffix = (np.frombuffer(bytearray(text), np.uint8) for text in (b'{"a":1,"_":2}', b',"_":2}'))
     without_suffixes(payload, np.array([13]), suffix, np.array([7]), np.ones(256, np.bool_))
+
+
+def _functions() -> None:
+    """The functions of the C library, of one number or of two."""
+    one = Vector(np.ones(1))
+    for function in FUNCTIONS.values():
+        for count in (1, 2):
+            if function.types([Type.DOUBLE] * count) is Type.DOUBLE:
+                args = tuple(Column("", "x", Type.DOUBLE) for _ in range(count))
+                evaluate(Call(function.name, args, Type.DOUBLE), {("", "x"): one}, 1)
 
 
 def _slots() -> None:

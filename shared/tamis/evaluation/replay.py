@@ -21,7 +21,7 @@ from tamis.evaluation.key_table import KeyTable
 from tamis.evaluation.temporal_join import JoinedColumns, Tuples, combinations
 from tamis.evaluation.time_bounds import window_rows
 from tamis.evaluation.tuple_entries import Offer, OmissionRule, compared, matches
-from tamis.expressions.vectorized.evaluate import evaluate, holds
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.omission.exact_ranks import ExactRanks
 from tamis.plan.model import Definition, Entry, StreamPlan, TopicPlan

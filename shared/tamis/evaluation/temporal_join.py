@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from tamis.evaluation.exact_threshold import ExactCheck
 from tamis.evaluation.time_bounds import UNBOUNDED, Matrix, closure, shared_windows
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Expr, Type, conjunction
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask, Vector
 from tamis.identity_cache import IdentityCache
 from tamis.kernels import njit

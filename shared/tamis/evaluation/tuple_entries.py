@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.exact.polynomials import polynomial, rounded
 from tamis.expressions.nodes import LARGEST_EXACT_INTEGER, Expr, columns
 from tamis.expressions.python_functions import FunctionError
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Columns, Mask, Vector
 from tamis.omission.batch import retained_by_key
 from tamis.omission.columns import Sides

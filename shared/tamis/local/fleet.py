@@ -25,7 +25,7 @@ from tamis.settings.private_files import private_directory
 from tamis.web.registry_client import difference
 
 if TYPE_CHECKING:
-    from tamis.query.inline_patterns import Inlined
+    from tamis.query.statements.inline_patterns import Inlined
 
 # Spark and its first batch take about 20 s on two idle cores, and minutes on busy ones.
 READY_SECONDS = 300.0
@@ -263,7 +263,7 @@ class Fleet:
 
     def _inlined(self, sql: str, file: str | None) -> Inlined:
         """SQL with the values of patterns instead of their files. Raises SqlErrors."""
-        from tamis.query.inline_patterns import inline_patterns
+        from tamis.query.statements.inline_patterns import inline_patterns
 
         inlined = inline_patterns(sql, file)
         for notice in inlined.notices:

@@ -19,9 +19,8 @@ import duckdb
 import numpy as np
 from duckdb.func import FunctionNullHandling
 
-from tamis.expressions.duckdb_sql import function_name
 from tamis.expressions.nodes import Call
-from tamis.expressions.python_functions import MOST, installed, name_of
+from tamis.expressions.python_functions import MOST, installed, name_in_duckdb, name_of
 
 Numbers = Sequence[float | None] | None  # a list of DuckDB; None is NULL
 WHOLE = "_whole"  # the end of the names of the functions for whole numbers
@@ -115,7 +114,7 @@ def register(call: Call) -> None:
     """Register a function of Python with every session, called row by row. Raises FunctionError if it
     isn't installed.
     """
-    name, count = function_name(call), len(call.args) - 2
+    name, count = name_in_duckdb(call), len(call.args) - 2
     if _known.get(name) == count:
         return
     function = installed(name_of(call))

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.exact.rounding import bound, certain
-from tamis.expressions.nodes import COMPUTED, OPAQUE, Call, Column, Expr, Type, columns
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import Call, Column, Expr, Type, columns
 from tamis.expressions.python_functions import calls
 from tamis.expressions.vectors import Mask, Vector
 from tamis.query.model import WINDOW_COLUMNS, WINDOW_START, Query
@@ -62,7 +63,7 @@ def inexact_arguments(expr: Expr, errors: Mapping[Expr, Expr]) -> Iterator[Expr]
     if not isinstance(expr, Call):
         return
     for arg in expr.args:
-        if expr.op in (OPAQUE, *COMPUTED) and bound(arg, errors) is not None:
+        if FUNCTIONS[expr.op].computed and bound(arg, errors) is not None:
             yield arg
         yield from inexact_arguments(arg, errors)
 

@@ -16,8 +16,7 @@ from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.nodes import Expr, Type
 from tamis.expressions.python_functions import calls
 from tamis.expressions.vectors import Mask, Vector
-from tamis.query.watches import Watch, pattern_watches, window_functions
-from tamis.query.window_functions import Frame, WindowFunction
+from tamis.query.watches import Frame, Watch, WindowFunction, pattern_watches, window_functions
 from tamis.recordings.typed import Recording
 from tamis.verification.database import WHOLE, register, session
 from tamis.verification.reference import attribute, tuples

@@ -23,7 +23,7 @@ from hypothesis.extra.numpy import arrays
 from tamis.errors import UnavailableError
 from tamis.evaluation.temporal_join import expand
 from tamis.expressions.double_order import write_numbers
-from tamis.expressions.vectorized import libm
+from tamis.expressions.functions import libm
 from tamis.kernels import PrecompiledKernel, check, precompiled
 from tamis.row_order import _ascending
 
@@ -35,7 +35,7 @@ import sys
 import numpy as np
 from pathlib import Path
 from tamis.expressions.double_order import write_numbers
-from tamis.expressions.vectorized.libm import _exp, _power
+from tamis.expressions.functions.libm import _exp, _power
 from tamis.evaluation.temporal_join import expand
 from tamis.row_order import _ascending
 from tamis.kernel_directory import sign

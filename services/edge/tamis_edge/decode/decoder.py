@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import orjson
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.plan.model import StreamPlan

@@ -30,8 +30,8 @@ from tamis.evaluation.existence import row_inputs
 from tamis.evaluation.standing.contract import WITHDRAWN, Rows
 from tamis.evaluation.temporal_join import JoinedColumns
 from tamis.evaluation.time_bounds import window_rows
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.identity_cache import IdentityCache
 from tamis.messaging.records import canonical_key, canonical_value
 from tamis.plan.model import Definition, Input, StandingQuery

@@ -26,7 +26,7 @@ from tamis.errors import TamisError
 from tamis.evaluation.filter_dispatch import Dispatch, FilterResults
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.evaluation.standing.contract import CountsLate, Rows, StandingEvaluator
-from tamis.expressions.vectorized.evaluate import holds
+from tamis.expressions.evaluate import holds
 from tamis.plan.model import Input, Plan, StandingQuery
 from tamis.plan.time_columns import time_columns
 from tamis.query.backfill import raw_name

@@ -31,7 +31,7 @@ def command(source: str, as_json: bool, registry: RegistryClient) -> None:
     a condition can't be executed), and 2 if the input is wrong.
     """
     from tamis.cli.common.tables import show_outcome
-    from tamis.query.inline_patterns import inline_patterns
+    from tamis.query.statements.inline_patterns import inline_patterns
 
     file = file_name(source)
     inlined = inline_patterns(read_sql(source), file)

@@ -16,8 +16,8 @@ import orjson
 from sqlglot import exp
 
 from tamis.errors import SqlError, SqlErrors
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, Type, columns
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Value, Vector
 from tamis.query.catalog import apply
 from tamis.query.context import Context
@@ -25,10 +25,9 @@ from tamis.query.functions import SIMILARITY_FUNCTIONS
 from tamis.query.model import Catalog, ColumnDef, Output, StreamDef
 from tamis.query.parse import parse
 from tamis.query.selects.set_operations import resolve_query
-from tamis.query.statements.statement_tokens import statement_cursor
-from tamis.query.syntax.cursor import Cursor
+from tamis.query.statements.statement_input import statement_cursor
+from tamis.query.syntax.cursor import Cursor, name_of
 from tamis.query.syntax.dialect import NoReading, span
-from tamis.query.syntax.identifiers import name_of
 from tamis.query.syntax.limits import check_limits
 from tamis.query.syntax.parser import select_tree
 from tamis.query.syntax.text import Piece, Text

@@ -20,7 +20,7 @@ from tamis.errors import SqlError, SqlErrors
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Value
 from tamis.instants import iso_text
-from tamis.query.inline_patterns import inline_patterns
+from tamis.query.statements.inline_patterns import inline_patterns
 from tamis.query.syntax.text import Piece, Text, split
 from tamis.web.registry_client import RegistryClient
 

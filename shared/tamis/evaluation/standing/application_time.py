@@ -25,8 +25,8 @@ from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.kept_columns import KeptColumns, Values, kept_columns, needed
 from tamis.evaluation.standing.row_store import DistinctRows
 from tamis.evaluation.standing.state import number_from_text, number_to_text, pack_state, unpack_state
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, aliases
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.query.model import Catalog, Query
 

@@ -13,8 +13,8 @@ from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.latest_candidates import Candidates
 from tamis.evaluation.standing.row_store import KeptSource, WaitingTuples
 from tamis.evaluation.standing.state import pack_state, unpack_state
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, aliases, columns
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.query.model import AsOfJoin, Catalog, ColumnDef, Query
 

@@ -189,7 +189,7 @@ def _run_nested(
     }
     made = {stream.name: recorded(stream, inner[stream.name].rows) for stream in nested.streams}
     read = recordings_of(nested.query, {**recordings, **made})
-    last = run_recordings(nested.query, nested.catalog(catalog), read)
+    last = run_recordings(nested.query, catalog.with_streams(nested.streams), read)
     every = [*inner.values(), last]
     return RecordedRun(last.rows, sum(one.entries for one in every), sum(one.late for one in every))
 

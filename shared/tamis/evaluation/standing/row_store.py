@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tamis.bounded.synopses.columns import Column
 from tamis.bounded.synopses.growable_arrays import grown
 from tamis.expressions.double_order import numbers_of
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr, Type
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask, Vector, dtype_of
 from tamis.query.model import ColumnDef
 

@@ -30,8 +30,8 @@ from tamis.evaluation.standing.row_store import KeptSource, WaitingTuples
 from tamis.evaluation.standing.state import pack_state, unpack_state
 from tamis.evaluation.standing.window_aggregates.row_joins import JoinStep, join_steps
 from tamis.evaluation.temporal_join import BLOCK, blocks, expand, windows
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, aliases, columns
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Columns, Vector
 from tamis.query.model import Catalog, ColumnDef, Query, StreamDef, Window, same_window
 

@@ -20,7 +20,7 @@ from tamis.evaluation.standing.contract import Batch
 from tamis.evaluation.standing.kept_columns import KeptColumns, Values
 from tamis.evaluation.standing.timeless.counting import CountingAlternative
 from tamis.evaluation.standing.timeless.matches import Alternative, AlternativeTuples, Matches, Wanted
-from tamis.expressions.vectorized.evaluate import holds
+from tamis.expressions.evaluate import holds
 
 
 class SingleStreamAlternative:

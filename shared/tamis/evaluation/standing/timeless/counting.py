@@ -23,8 +23,8 @@ from tamis.evaluation.standing.contract import Batch
 from tamis.evaluation.standing.kept_columns import KeptColumns
 from tamis.evaluation.standing.row_store import Store
 from tamis.evaluation.standing.timeless.matches import AlternativeTuples, Matches, Wanted
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Column, columns
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Vector
 
 

@@ -34,8 +34,8 @@ from tamis.evaluation.standing.state import (
 )
 from tamis.evaluation.standing.timeless.alternatives import compile_alternative
 from tamis.evaluation.standing.timeless.matches import Alternative, Matches, Wanted
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Type
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.query.computed_columns import computed_by_stream, with_computed, with_values
 from tamis.query.model import Catalog, Grouping, Query

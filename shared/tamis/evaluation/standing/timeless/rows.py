@@ -15,8 +15,8 @@ from tamis.evaluation.standing.row_store import DistinctRows
 from tamis.evaluation.standing.state import pack_state, unpack_state
 from tamis.evaluation.standing.timeless.alternatives import compile_alternative
 from tamis.evaluation.standing.timeless.matches import Matches, Wanted
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.query.model import Catalog, Query
 
 

@@ -23,8 +23,8 @@ from tamis.evaluation.standing.window_aggregates.partials import (
     value,
 )
 from tamis.evaluation.standing.window_aggregates.table import PartialTable, Places
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Column, Type
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Columns, Vector
 from tamis.query.model import WINDOW_COLUMNS, WINDOW_START, Aggregate, Query
 

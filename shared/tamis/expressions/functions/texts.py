@@ -1,4 +1,4 @@
-"""Vectorised functions of text, as DuckDB computes them over code points.
+"""Functions of text, as DuckDB computes them over code points.
 
 Text is an array of Python strings, so each value is a call of a method of `str`. The methods run in C, one
 after the other for a whole column.
@@ -12,17 +12,31 @@ from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from operator import methodcaller
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.expressions.instants import text_of
-from tamis.expressions.nodes import Type
-from tamis.expressions.vectorized.operands import Operand, any_null
+from tamis.expressions.functions.entry import (
+    COMPARISON,
+    CONCATENATION,
+    NUMBERS,
+    TEXT,
+    WHOLE,
+    Function,
+    Kernel,
+    Reference,
+    Signature,
+    Spelling,
+    called,
+    constant,
+    once,
+    written,
+)
+from tamis.expressions.functions.operands import Operand, any_null
+from tamis.expressions.functions.times import of_valid_in_duckdb, text_of
+from tamis.expressions.nodes import Call, Type
 from tamis.expressions.vectors import Mask
-
-_Operation: TypeAlias = Callable[[Sequence[Operand], Type], Operand]
 
 # The characters that TRIM removes: those of the Unicode category Zs.
 _SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
@@ -187,7 +201,7 @@ def _each(
     ], null
 
 
-def _to_text(function: Callable[..., str]) -> _Operation:
+def _to_text(function: Callable[..., str]) -> Kernel:
     def run(args: Sequence[Operand], _: Type) -> Operand:
         values, null = _each(function, args)
         return Operand(_texts(values), null)
@@ -258,18 +272,170 @@ def _fits(whole: int) -> bool:
     return -(2**63) <= whole < 2**63
 
 
-OPERATIONS: dict[str, _Operation] = {
-    "lower": _to_text(lower),
-    "upper": _to_text(upper),
-    "trim": _to_text(lambda text, characters=_SPACES: text.strip(characters)),
-    "ltrim": _to_text(lambda text, characters=_SPACES: text.lstrip(characters)),
-    "rtrim": _to_text(lambda text, characters=_SPACES: text.rstrip(characters)),
-    "substring": _to_text(substring),
-    "||": _to_text(str.__add__),
-    "length": _length,
-    "like": _like,
-    "to_varchar": _to_varchar,
-    "time_to_varchar": _time_to_varchar,
-    "to_double": _to_double,
-    "to_whole": _to_whole,
-}
+def _refused_pattern(node: Call) -> str | None:
+    pattern, escape = (*(constant(node, i) for i in range(1, len(node.args))), "")[:2]
+    if not isinstance(pattern, str) or not isinstance(escape, str) or len(escape.encode()) > 1:
+        return "LIKE needs a constant pattern, and at most one character of ASCII after ESCAPE"
+    rest = pattern.replace(escape * 2, "") if escape else ""
+    if escape and rest.endswith(escape):
+        return "the pattern of LIKE can't end with the character after ESCAPE"
+    return None
+
+
+def _like_in_duckdb(_: Call, args: Sequence[str]) -> str:
+    escape = f" ESCAPE {args[2]}" if len(args) > 2 else ""
+    return f"({args[0]} LIKE {args[1]}{escape})"
+
+
+def _substring_in_duckdb(_: Call, args: Sequence[str]) -> str:
+    """DuckDB's SUBSTRING takes no larger numbers than `_LONGEST`."""
+    limits = f"CASE WHEN t > {_LONGEST} THEN {_LONGEST} WHEN t < -{_LONGEST} THEN -{_LONGEST} ELSE t END"
+    return f"substring({', '.join((args[0], *(once(arg, limits) for arg in args[1:])))})"
+
+
+def _of_number(type_: str) -> Callable[[Call, Sequence[str]], str]:
+    test = f"regexp_full_match(t, '{_NUMBER.pattern}')"
+    return lambda _, args: once(args[0], f"CASE WHEN {test} THEN TRY_CAST(t AS {type_}) END")
+
+
+_TRIMMED = Signature((TEXT, TEXT), Type.VARCHAR, optional=1)
+_EACH_CHARACTER = "Each character becomes one character: `upper('ß')` is `ẞ`."
+_JOINED = r"`\|\|` is NULL if one side is, `concat` skips NULLs. Other types are cast to text."
+_WITHOUT_BLANKS = (
+    "Without blanks (Unicode category Zs) at both ends, or one. With a second argument, `trim(s, 'xy')`,"
+    " without these characters."
+)
+
+ENTRIES = (
+    Function(
+        name="lower",
+        types=Signature((TEXT,), Type.VARCHAR),
+        kernel=_to_text(lower),
+        duckdb=called("lower"),
+        spelling=Spelling(("lower",), (1, 1)),
+        reference=Reference("`lower(s)`", _EACH_CHARACTER, "ksqlDB `LCASE`, `UCASE`"),
+        computed=True,
+    ),
+    Function(
+        name="upper",
+        types=Signature((TEXT,), Type.VARCHAR),
+        kernel=_to_text(upper),
+        duckdb=called("upper"),
+        spelling=Spelling(("upper",), (1, 1)),
+        reference=Reference("`upper(s)`", _EACH_CHARACTER),
+        computed=True,
+    ),
+    Function(
+        name="length",
+        types=Signature((TEXT,), Type.BIGINT),
+        kernel=_length,
+        duckdb=called("length"),
+        spelling=Spelling(("length", "char_length", "character_length"), (1, 1)),
+        reference=Reference(
+            "`length(s)`, `char_length(s)`, `character_length(s)`",
+            "Code points.",
+            "Flink SQL `CHAR_LENGTH`, ksqlDB `LEN`",
+        ),
+        computed=True,
+        between=(0.0, 2.0**40),
+    ),
+    Function(
+        name="||",
+        types=Signature((TEXT, TEXT), Type.VARCHAR),
+        kernel=_to_text(str.__add__),
+        duckdb=written("({} || {})"),
+        reference=Reference(r"`s \|\| t`", _JOINED, "in Flink SQL, one NULL makes `CONCAT` NULL"),
+        binding=CONCATENATION,
+        computed=True,
+    ),
+    Spelling(("concat",), (1, 100), reference=Reference("`concat(s, …)`", _JOINED)),
+    Function(
+        name="trim",
+        types=_TRIMMED,
+        kernel=_to_text(lambda text, characters=_SPACES: text.strip(characters)),
+        duckdb=called("trim"),
+        spelling=Spelling(("trim",), (1, 2)),
+        reference=Reference(
+            r"`trim(s)`, `TRIM([BOTH \| LEADING \| TRAILING] ['xy'] FROM s)`", _WITHOUT_BLANKS
+        ),
+        computed=True,
+    ),
+    Function(
+        name="ltrim",
+        types=_TRIMMED,
+        kernel=_to_text(lambda text, characters=_SPACES: text.lstrip(characters)),
+        duckdb=called("ltrim"),
+        spelling=Spelling(("ltrim",), (1, 2)),
+        reference=Reference("`ltrim(s)`", _WITHOUT_BLANKS),
+        computed=True,
+    ),
+    Function(
+        name="rtrim",
+        types=_TRIMMED,
+        kernel=_to_text(lambda text, characters=_SPACES: text.rstrip(characters)),
+        duckdb=called("rtrim"),
+        spelling=Spelling(("rtrim",), (1, 2)),
+        reference=Reference("`rtrim(s)`", _WITHOUT_BLANKS),
+        computed=True,
+    ),
+    Function(
+        name="substring",
+        types=Signature((TEXT, WHOLE, WHOLE), Type.VARCHAR, optional=1),
+        kernel=_to_text(substring),
+        duckdb=_substring_in_duckdb,
+        spelling=Spelling(("substring", "substr"), (2, 3), "{name}(text, start, length)"),
+        reference=Reference(
+            "`substring(s, start, length)`, `substr`, `SUBSTRING(s FROM start FOR length)`",
+            "The first character is 1, the last one -1. The length may be missing; a negative one takes the"
+            " characters in front of the start.",
+        ),
+        computed=True,
+    ),
+    Function(
+        name="like",
+        types=Signature((TEXT, TEXT, TEXT), Type.BOOLEAN, optional=1),
+        kernel=_like,
+        duckdb=_like_in_duckdb,
+        reference=Reference(
+            "`s [NOT] LIKE 'a%_'`, `ILIKE`",
+            "`%` stands for any characters, `_` for one. The pattern is a constant. There is no escape"
+            " character unless `ESCAPE '!'` gives one.",
+            r"RisingWave has `\\` by default; no `ILIKE` in Flink SQL and ksqlDB",
+        ),
+        refused=_refused_pattern,
+        binding=COMPARISON,
+        computed=True,
+    ),
+    Function(
+        name="to_varchar",
+        types=Signature(((Type.BOOLEAN, *NUMBERS),), Type.VARCHAR),
+        kernel=_to_varchar,
+        duckdb=written("CAST({} AS VARCHAR)"),
+        cast="VARCHAR",
+        computed=True,
+    ),
+    Function(
+        name="time_to_varchar",
+        types=Signature(((Type.TIMESTAMP,),), Type.VARCHAR),
+        kernel=_time_to_varchar,
+        duckdb=lambda _, args: of_valid_in_duckdb(args[0], "CAST(make_timestamp(t) AS VARCHAR)"),
+        cast="VARCHAR",
+        computed=True,
+    ),
+    Function(
+        name="to_double",
+        types=Signature((TEXT,), Type.DOUBLE),
+        kernel=_to_double,
+        duckdb=_of_number("DOUBLE"),
+        cast="DOUBLE",
+        computed=True,
+    ),
+    Function(
+        name="to_whole",
+        types=Signature((TEXT,), Type.BIGINT),
+        kernel=_to_whole,
+        duckdb=_of_number("BIGINT"),
+        cast="BIGINT",
+        computed=True,
+    ),
+)

@@ -17,7 +17,7 @@ from tamis.errors import Position, SqlError, SqlErrors
 from tamis.query.context import Context
 from tamis.query.model import Catalog, PatternDef
 from tamis.query.statements.parser import parse_statement
-from tamis.query.statements.statement_tokens import statement_cursor
+from tamis.query.statements.statement_input import statement_cursor
 from tamis.query.syntax.cursor import Cursor
 from tamis.query.syntax.text import LARGEST_TEXT, Text, split
 
