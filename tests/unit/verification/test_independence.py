@@ -13,6 +13,7 @@ FOLDER = Path(tamis.verification.__file__).parent
 SHARED = {
     "tamis.expressions.nodes",
     "tamis.expressions.duckdb_sql",  # has an oracle of its own
+    "tamis.expressions.functions.entry",  # which functions are computed, beside the nodes
     "tamis.expressions.exact.conditions",  # has an oracle of its own
     "tamis.expressions.exact.rounding",  # has an oracle of its own
     "tamis.expressions.python_functions",  # finds the operator's functions by their names
