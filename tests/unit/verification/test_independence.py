@@ -13,6 +13,7 @@ FOLDER = Path(tamis.verification.__file__).parent
 SHARED = {
     "tamis.expressions.nodes",
     "tamis.expressions.duckdb_sql",  # has an oracle of its own
+    "tamis.expressions.functions.entry",  # which functions are computed, beside the nodes
     "tamis.expressions.exact.conditions",  # has an oracle of its own
     "tamis.expressions.exact.rounding",  # has an oracle of its own
     "tamis.expressions.python_functions",  # finds the operator's functions by their names
@@ -20,6 +21,7 @@ SHARED = {
     "tamis.query.computed_columns",  # the expressions that columns of the parsed SQL stand for
     "tamis.query.model",
     "tamis.query.watches",
+    "tamis.query.window_functions",  # the parsed SQL of window functions
     "tamis.recordings.typed",
 }
 PROMISE = {"tamis.plan.model"}  # the intervals and keys that the promise is about
