@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from tamis.difference_bounds import Closure
-from tamis.expressions.nodes import COMPUTED, Column, Expr, Literal
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import Column, Expr, Literal
 from tamis.plan.model import TimeBound
 from tamis.query.linear_times import difference_limits, is_time
 from tamis.query.model import Window
@@ -70,7 +71,7 @@ def mentions_time(expr: Expr, times: Mapping[str, str]) -> frozenset[str]:
     """
     if isinstance(expr, Column):
         return frozenset({expr.alias} if is_time(expr, times) else ())
-    if isinstance(expr, Literal) or expr.op in COMPUTED:
+    if isinstance(expr, Literal) or FUNCTIONS[expr.op].computed:
         return frozenset()
     return frozenset(alias for arg in expr.args for alias in mentions_time(arg, times))
 

@@ -19,8 +19,8 @@ from tamis.bounded.conjunctive.normal_form import Conjunction, Difference, KeyLi
 from tamis.bounded.timeless.translate import Branch, Translation, translate
 from tamis.difference_bounds import Bound, Closure
 from tamis.expressions.double_order import number_of
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr, aliases
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask, Vector
 from tamis.query.model import Catalog, Query
 
