@@ -44,7 +44,7 @@ def intersection(parts: list[Region]) -> Region:
 
 
 def _combined(parts: list[Region], kept: Region) -> Region:
-    """What several sets have in common of their directions and of the form `kept`."""
+    """The directions, and the form `kept`, that several sets have in common."""
     moving = [part for part in parts if part != ALWAYS]
     if len(moving) <= 1:
         return moving[0] if moving else ALWAYS
