@@ -231,8 +231,8 @@ _TRIMMED = Signature((TEXT, TEXT), Type.VARCHAR, optional=1)
 _EACH_CHARACTER = "Each character becomes one character: `upper('ß')` is `ẞ`."
 _JOINED = r"`\|\|` is NULL if one side is, `concat` skips NULLs. Other types are cast to text."
 _WITHOUT_BLANKS = (
-    "Without blanks (Unicode category Zs) at both ends, or one. With a second argument, `trim(s, 'xy')`,"
-    " without these characters."
+    "The text without blanks (Unicode category Zs) at both ends, or at one end. With a second argument,"
+    " `trim(s, 'xy')`, the text without these characters at its ends."
 )
 
 ENTRIES = (
@@ -315,8 +315,8 @@ ENTRIES = (
         spelling=Spelling(("substring", "substr"), (2, 3), "{name}(text, start, length)"),
         reference=Reference(
             "`substring(s, start, length)`, `substr`, `SUBSTRING(s FROM start FOR length)`",
-            "The first character is 1, the last one -1. The length may be missing; a negative one takes the"
-            " characters in front of the start.",
+            "The first character is 1, the last one -1. The length may be missing; a negative length takes the"
+            " characters before the start.",
         ),
         computed=True,
     ),
