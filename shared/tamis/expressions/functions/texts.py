@@ -315,8 +315,8 @@ ENTRIES = (
         spelling=Spelling(("substring", "substr"), (2, 3), "{name}(text, start, length)"),
         reference=Reference(
             "`substring(s, start, length)`, `substr`, `SUBSTRING(s FROM start FOR length)`",
-            "The first character is 1, the last one -1. The length may be missing; a negative length takes the"
-            " characters before the start.",
+            "The first character is 1, the last one -1. The length may be missing; a negative length takes"
+            " the characters before the start.",
         ),
         computed=True,
     ),
