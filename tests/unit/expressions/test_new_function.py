@@ -27,7 +27,7 @@ from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.exact.conditions import ANY, FALSE, TRUE, outcomes
 from tamis.expressions.exact.rounding import bound
-from tamis.expressions.functions import entry, libm
+from tamis.expressions.functions import arithmetic, entry
 from tamis.expressions.functions.entry import FUNCTIONS, SPELLINGS, Function
 from tamis.expressions.json_form import from_json, to_json
 from tamis.expressions.nodes import Call, Column, Literal, Type
@@ -38,12 +38,13 @@ from tamis.query.condition import read_condition
 
 GUIDE = (Path(__file__).resolve().parents[3] / "CONTRIBUTING.md").read_text()
 X = Column("", "x", Type.DOUBLE)
+KERNEL = np.vectorize(math.asinh, otypes=[np.float64])  # in place of a compiled one
 VALUES = [-1e300, -2.5, -5e-324, 0.0, 0.1, 1.0, 1e300, None]
 
 
 def entry_of_the_guide() -> Function:
     (text,) = re.findall(r"```python\n(Function\(.*?\n\))\n```", GUIDE, re.DOTALL)
-    names: dict[str, Any] = {**vars(libm), "asinh": np.vectorize(math.asinh, otypes=[np.float64])}
+    names: dict[str, Any] = {**vars(arithmetic), "_in_c_library": lambda _: KERNEL}
     function = eval(text, names)
     assert isinstance(function, Function)
     return function

@@ -9,7 +9,6 @@ from tamis.expressions.functions import (
     bits,
     casts,
     entry,
-    libm,
     logic,
     rounding,
     texts,
@@ -17,5 +16,5 @@ from tamis.expressions.functions import (
 )
 
 # The order of the tables of docs/sql.md.
-for _entries in (arithmetic, libm, logic, rounding, bits, texts, times, casts):
+for _entries in (arithmetic, logic, rounding, bits, texts, times, casts):
     entry.register(*_entries.ENTRIES)

@@ -1,10 +1,11 @@
-"""Arithmetic, MOD, and Python functions.
+"""Arithmetic, MOD, functions of the C library, and Python functions.
 
 A kernel of arithmetic has a function of float64 for DOUBLEs, and one of int64 that also finds overflows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -19,6 +20,7 @@ from tamis.expressions.functions.entry import (
     SUM,
     Function,
     Kernel,
+    RealFunction,
     Reference,
     Signature,
     Spelling,
@@ -28,7 +30,7 @@ from tamis.expressions.functions.entry import (
     on_numbers,
 )
 from tamis.expressions.functions.operands import Operand, any_null
-from tamis.expressions.nodes import OPAQUE, Call, Type
+from tamis.expressions.nodes import OPAQUE, Call, Expr, Literal, Type
 from tamis.expressions.vectors import Mask
 
 _Doubles: TypeAlias = Callable[..., NDArray[Any]]
@@ -141,30 +143,49 @@ def _opaque_in_duckdb(expr: Call, args: Sequence[str]) -> str:
 
 _OF_ONE = Signature(((*NUMBERS, Type.INTERVAL),), None)
 
+
+def _in_c_library(name: str) -> _Doubles:
+    """A compiled function, loaded at its first call: services that only read plans do without Numba."""
+
+    def function(*args: NDArray[Any]) -> NDArray[Any]:
+        from tamis.expressions.functions import libm
+
+        return getattr(libm, name)(*args)  # type: ignore[no-any-return]
+
+    return function
+
+
+_NUMBER = Signature((NUMBERS,), Type.DOUBLE)
+_NOT_POSITIVE = "may be the logarithm of 0 or a negative number"
+
+
+def _number(value: float) -> Literal:
+    return Literal(value, Type.DOUBLE)
+
+
+def _of(op: str, *args: Expr) -> Call:
+    return Call(op, args, Type.DOUBLE)
+
+
+def _ln_10() -> Call:
+    return _of("ln", _number(10.0))
+
+
 ENTRIES = (
-    Function(
-        name="+",
-        types=_of_two("+"),
-        kernel=computed(np.add, _add),
-        duckdb=on_numbers("({} + {})"),
-        binding=SUM,
-        keeps_nonfinite=(0, 1),
-    ),
-    Function(
-        name="-",
-        types=_of_two("-"),
-        kernel=computed(np.subtract, _subtract),
-        duckdb=on_numbers("({} - {})"),
-        binding=SUM,
-        keeps_nonfinite=(0, 1),
-    ),
-    Function(
-        name="*",
-        types=_of_two("*"),
-        kernel=computed(np.multiply, _multiply),
-        duckdb=on_numbers("({} * {})"),
-        binding=PRODUCT,
-        keeps_nonfinite=(0, 1),
+    *(
+        Function(
+            name=op,
+            types=_of_two(op),
+            kernel=computed(of_doubles, of_integers),
+            duckdb=on_numbers(f"({{}} {op} {{}})"),
+            binding=binding,
+            keeps_nonfinite=(0, 1),
+        )
+        for op, of_doubles, of_integers, binding in (
+            ("+", np.add, _add, SUM),
+            ("-", np.subtract, _subtract, SUM),
+            ("*", np.multiply, _multiply, PRODUCT),
+        )
     ),
     Function(
         name="/",
@@ -191,6 +212,93 @@ ENTRIES = (
         spelling=Spelling(("abs",), (1, 1)),
         reference=Reference("`abs(x)`", IN_C_LIBRARY),
         keeps_nonfinite=(0,),
+    ),
+    Function(
+        name="sqrt",
+        types=_NUMBER,
+        kernel=computed(np.sqrt),
+        duckdb=on_numbers("sqrt({})"),
+        spelling=Spelling(("sqrt",), (1, 1)),
+        reference=Reference("`sqrt(x)`", IN_C_LIBRARY),
+        keeps_nonfinite=(0,),
+        real=RealFunction(
+            scalar=math.sqrt,
+            ball=lambda x: x.sqrt(),
+            least=0.0,
+            closed=True,
+            undefined="may be the root of a negative number",
+            slope=lambda _, y: _of("/", _number(1.0), _of("*", _number(2.0), y)),
+            bend=lambda x, y: _of("/", _number(-1.0), _of("*", _number(4.0), _of("*", x, y))),
+            curvature=-1,
+            correctly_rounded=True,
+            underflows=False,
+            moved=lambda value, error, *_: _of("/", error, value),
+        ),
+    ),
+    Function(
+        name="exp",
+        types=_NUMBER,
+        kernel=computed(_in_c_library("exp")),
+        duckdb=on_numbers("exp({})"),
+        spelling=Spelling(("exp",), (1, 1)),
+        reference=Reference("`exp(x)`", IN_C_LIBRARY),
+        real=RealFunction(
+            scalar=math.exp,
+            ball=lambda x: x.exp(),
+            slope=lambda _, y: y,
+            bend=lambda _, y: y,
+            curvature=1,
+            lowest=0.0,
+            moved=lambda _, error, size, __: _of("*", size, _of("*", error, _of("exp", error))),
+        ),
+    ),
+    Function(
+        name="ln",
+        types=_NUMBER,
+        kernel=computed(_in_c_library("ln")),
+        duckdb=on_numbers("ln({})"),
+        spelling=Spelling(("ln",), (1, 1)),
+        reference=Reference("`ln(x)`", IN_C_LIBRARY),
+        keeps_nonfinite=(0,),
+        real=RealFunction(
+            scalar=math.log,
+            ball=lambda x: x.log(),
+            least=0.0,
+            undefined=_NOT_POSITIVE,
+            slope=lambda x, _: _of("/", _number(1.0), x),
+            bend=lambda x, _: _of("/", _number(-1.0), _of("*", x, x)),
+            curvature=-1,
+            underflows=False,
+            moved=lambda _, error, __, least: _of("/", error, least),
+        ),
+    ),
+    Function(
+        name="log10",
+        types=_NUMBER,
+        kernel=computed(_in_c_library("log10")),
+        duckdb=on_numbers("log10({})"),
+        spelling=Spelling(("log10",), (1, 1)),
+        reference=Reference("`log10(x)`", IN_C_LIBRARY),
+        keeps_nonfinite=(0,),
+        real=RealFunction(
+            scalar=math.log10,
+            ball=lambda x: x.log() / type(x)(10).log(),
+            least=0.0,
+            undefined=_NOT_POSITIVE,
+            slope=lambda x, _: _of("/", _number(1.0), _of("*", x, _ln_10())),
+            bend=lambda x, _: _of("/", _number(-1.0), _of("*", _of("*", x, x), _ln_10())),
+            curvature=-1,
+            underflows=False,
+            moved=lambda _, error, __, least: _of("/", error, least),
+        ),
+    ),
+    Function(
+        name="power",
+        types=Signature((NUMBERS, NUMBERS), Type.DOUBLE),
+        kernel=computed(_in_c_library("power")),
+        duckdb=on_numbers("pow({}, {})"),
+        spelling=Spelling(("power",), (2, 2), "{name}(base, exponent)"),
+        reference=Reference("`power(x, y)`", IN_C_LIBRARY, "RisingWave `pow`"),
     ),
     Function(
         name="mod",

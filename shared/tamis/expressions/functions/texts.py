@@ -227,12 +227,24 @@ def _substring_in_duckdb(_: Call, args: Sequence[str]) -> str:
     return f"substring({', '.join((args[0], *(once(arg, limits) for arg in args[1:])))})"
 
 
-_TRIMMED = Signature((TEXT, TEXT), Type.VARCHAR, optional=1)
+def _trim(text: str, characters: str = _SPACES) -> str:
+    return text.strip(characters)
+
+
+def _ltrim(text: str, characters: str = _SPACES) -> str:
+    return text.lstrip(characters)
+
+
+def _rtrim(text: str, characters: str = _SPACES) -> str:
+    return text.rstrip(characters)
+
+
 _EACH_CHARACTER = "Each character becomes one character: `upper('ß')` is `ẞ`."
 _JOINED = r"`\|\|` is NULL if one side is, `concat` skips NULLs. Other types are cast to text."
 _WITHOUT_BLANKS = (
     "The text without blanks (Unicode category Zs) at both ends, or at one end. With a second argument,"
-    " `trim(s, 'xy')`, the text without these characters at its ends."
+    " `trim(s, 'xy')`, the text without these characters at its ends. Also as"
+    r" `TRIM([BOTH \| LEADING \| TRAILING] ['xy'] FROM s)`."
 )
 
 ENTRIES = (
@@ -278,34 +290,17 @@ ENTRIES = (
         computed=True,
     ),
     Spelling(("concat",), (1, 100), reference=Reference("`concat(s, …)`", _JOINED)),
-    Function(
-        name="trim",
-        types=_TRIMMED,
-        kernel=_to_text(lambda text, characters=_SPACES: text.strip(characters)),
-        duckdb=called("trim"),
-        spelling=Spelling(("trim",), (1, 2)),
-        reference=Reference(
-            r"`trim(s)`, `TRIM([BOTH \| LEADING \| TRAILING] ['xy'] FROM s)`", _WITHOUT_BLANKS
-        ),
-        computed=True,
-    ),
-    Function(
-        name="ltrim",
-        types=_TRIMMED,
-        kernel=_to_text(lambda text, characters=_SPACES: text.lstrip(characters)),
-        duckdb=called("ltrim"),
-        spelling=Spelling(("ltrim",), (1, 2)),
-        reference=Reference("`ltrim(s)`", _WITHOUT_BLANKS),
-        computed=True,
-    ),
-    Function(
-        name="rtrim",
-        types=_TRIMMED,
-        kernel=_to_text(lambda text, characters=_SPACES: text.rstrip(characters)),
-        duckdb=called("rtrim"),
-        spelling=Spelling(("rtrim",), (1, 2)),
-        reference=Reference("`rtrim(s)`", _WITHOUT_BLANKS),
-        computed=True,
+    *(
+        Function(
+            name=name,
+            types=Signature((TEXT, TEXT), Type.VARCHAR, optional=1),
+            kernel=_to_text(trimmed),
+            duckdb=called(name),
+            spelling=Spelling((name,), (1, 2)),
+            reference=Reference(f"`{name}(s)`", _WITHOUT_BLANKS),
+            computed=True,
+        )
+        for name, trimmed in (("trim", _trim), ("ltrim", _ltrim), ("rtrim", _rtrim))
     ),
     Function(
         name="substring",
