@@ -13,11 +13,11 @@ from benchmarks.sharing.growth import resident
 from tamis.garbage_collection import collect_seldom
 from tamis.messaging.records import Ack, Frontier
 from tamis.telemetry.metrics import Metrics
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.gauges import show
 from tamis_registry.http.documents.edges import edge_documents
-from tamis_registry.planning import PLANNER
 
 NAME = "registry"
 STEPS = (100, 1_000, 10_000)

@@ -22,10 +22,10 @@ from tamis.settings.token_file import TokenFile
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer
 from tamis_registry.core.plan.change import Final
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.silences import Kept
 from tamis_registry.http.api import application
 from tamis_registry.kafka.store import Recovered, Unreadable
-from tamis_registry.planning import PLANNER
 from tamis_registry.plans.origin import Origin
 from tamis_registry.proving.messages import Settings
 from tamis_registry.proving.pool import Provers

@@ -20,8 +20,8 @@ from tamis.settings.schema_registry import SchemaRegistrySettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis.telemetry.server import HttpServer
 from tamis.telemetry.stop_deadline import end_after
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.http.api import application
-from tamis_registry.planning import PLANNER
 from tamis_registry.proving.pool import provers_of
 from tamis_registry.settings import RegistryHttpSettings, RegistrySettings
 from tamis_registry.worker import Worker

@@ -20,8 +20,8 @@ from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.http.api import application
-from tamis_registry.planning import PLANNER
 from tamis_registry.proving.messages import Settings
 from tamis_registry.proving.pool import Provers
 from tamis_registry.proving.prover import Prover

@@ -23,7 +23,7 @@ from tamis.certificates.interval_arithmetic.derivatives import Derivatives, Poss
 from tamis.certificates.interval_arithmetic.intervals import ONE, ZERO
 from tamis.certificates.scalars import scalar
 from tamis.expressions.nodes import columns, conjunction
-from tamis.planning.verdict import judge
+from tamis.planning.join_verdict import judge
 from tamis.query.parse import catalog_of
 
 Break = Callable[[pytest.MonkeyPatch], None]

@@ -10,8 +10,8 @@ import orjson
 from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.http.api import application
-from tamis_registry.planning import PLANNER
 from tamis_registry.proving.pool import provers_of
 from tamis_registry.worker import Worker
 

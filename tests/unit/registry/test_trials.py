@@ -21,11 +21,11 @@ from tamis.settings import KafkaSettings
 from tamis.settings.token_file import TokenFile
 from tamis.telemetry import Health, Metrics
 from tamis.web.tokens import digest
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.http.api import application
 from tamis_registry.http.definitions import trials as http_trials
 from tamis_registry.kafka import recent_samples
 from tamis_registry.kafka.newest import Entry, NewestReader
-from tamis_registry.planning import PLANNER
 from tamis_registry.proving import trial as trials
 from tamis_registry.proving.messages import Needed, NeededStream, Sample, Trial, TrialLimits, Tried
 from tamis_registry.proving.pool import provers_of

@@ -20,11 +20,11 @@ from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.http.api import application
 from tamis_registry.kafka.store import AT_ONCE, Store
-from tamis_registry.planning import PLANNER
 from tamis_registry.proving.pool import provers_of
 from tamis_registry.worker import TURN_SECONDS, Worker
 

@@ -40,7 +40,7 @@ from tamis_registry.core.state.model import Lease, State, definitions
 from tamis_registry.core.state.records import difference
 from tamis_registry.core.statements.application import TextApplication
 from tamis_registry.core.statements.history import check_history
-from tamis_registry.core.statements.outcomes import Outcome, tell
+from tamis_registry.core.statements.outcomes import Outcome
 from tamis_registry.core.statements.reading import (
     OutdatedError,
     Read,
@@ -165,7 +165,7 @@ class Registry:
         keep: bool = False,
         planner: Planner | None = None,
     ) -> tuple[list[Outcome], Change]:
-        """Apply parsed statements; `planner` explains them in place of the registry's own planner."""
+        """Apply parsed statements; `planner` decides them in place of the registry's own planner."""
         draft = self.state.draft()
         stream_statistics.take_up(draft, self.seen)
         before = self.state.catalog if keep else None
@@ -178,12 +178,12 @@ class Registry:
                 check_history(made, draft, self.seen)
         outcomes = [fold.take(statement) for statement in statements]
         change = self._change(draft, now, reasons(statements, outcomes))
-        for outcome in outcomes:
-            if outcome.result == "explained" or change.considered is None:
-                continue
-            queries = [] if outcome.query is None else [outcome.query]
-            for query in (*queries, *(one.query for one in outcome.replanned)):
-                tell(query, change.state, change.considered)
+        if change.considered is not None:
+            served = change.state, change.considered
+            outcomes = [
+                replace(one, query=replace(one.query, served=served)) if one.query is not None else one
+                for one in outcomes
+            ]
         return outcomes, change
 
     def subscribe(self, wanted: Lease, now: int) -> tuple[Lease, Change]:

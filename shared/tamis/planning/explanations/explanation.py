@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
@@ -11,14 +10,11 @@ import orjson
 from tamis.bounded.memory import Memory
 from tamis.bounded.timeless.proof import Growth
 from tamis.expressions.nodes import Expr
-from tamis.expressions.sql_text import to_sql
 from tamis.plan.model import GREATEST
+from tamis.planning.verdict import sql_over, with_implied
 from tamis.planning.watched_source import WatchedSource
-from tamis.query.model import Session, Source, StreamDef, Window
-from tamis.query.patterns.watch_text import WatchText
+from tamis.query.model import Session, StreamDef, Window
 from tamis.sharing.selectivity import ShareEstimate
-
-_IMPLIED = "The other conditions imply {}, by which edges filter, too"
 
 
 @dataclass(frozen=True)
@@ -65,50 +61,18 @@ class SourceExplanation:
     advice: tuple[str, ...] = ()  # changes that allow more omission, where they were asked for
     session: Session | None = None
 
-    @staticmethod
-    def without_omission(source: Source, filter_: Expr | None, reason: str) -> SourceExplanation:
-        """A source of which every tuple that passes the filter is kept."""
-        return SourceExplanation(
-            alias=source.alias,
-            stream=source.stream,
-            key=(),
-            filter=filter_,
-            value=None,
-            interval=None,
-            sides=None,
-            certificate=None,
-            reason=reason,
-        )
-
     @property
     def predicate(self) -> str | None:
         """The filter as SQL."""
-        return None if self.filter is None else self._text(self.filter)
+        return None if self.filter is None else sql_over(self.filter, self.watched)
 
     @property
     def implied_predicate(self) -> str | None:
         """The implied predicate as SQL."""
-        return None if self.implied is None else self._text(self.implied)
-
-    def _text(self, expr: Expr) -> str:
-        text = to_sql(expr)
-        return text if self.watched is None else WatchText([self.watched])(text)
-
-    def in_words(self, streams: Mapping[str, StreamDef], words: WatchText) -> SourceExplanation:
-        """The same with the calls and streams of the user's SQL; `streams` are the watched ones by name."""
-        watched = streams.get(self.stream)
-        return replace(
-            self,
-            stream=self.stream if watched is None else watched.shown_name,
-            key=tuple(map(words, self.key)),
-            value=None if self.value is None else words(self.value),
-            reason=words(self.reason),
-            watched=watched,
-        )
+        return None if self.implied is None else sql_over(self.implied, self.watched)
 
     def document(self) -> dict[str, Any]:
         """The JSON object of the interface, with more fields where they are known."""
-        implied = self.implied_predicate
         return {
             "alias": self.alias,
             "stream": self.stream,
@@ -119,7 +83,7 @@ class SourceExplanation:
                 "interval": self.interval,
                 "sides": self.sides,
                 "certificate": self.certificate,
-                "reason": self.reason + (f". {_IMPLIED.format(implied)}" if implied else ""),
+                "reason": with_implied(self.reason, self.implied, self.watched),
             },
             **(WatchedSource.of(self.watched).document() if self.watched else {}),
             **({"window": _lengths(self.window)} if self.window else {}),

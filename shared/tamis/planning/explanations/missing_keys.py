@@ -16,7 +16,7 @@ from tamis.expressions.sql_text import identifier
 from tamis.query.model import Catalog, Query, StreamDef
 
 
-def warnings(query: Query, catalog: Catalog) -> tuple[str, ...]:
+def missing_keys(query: Query, catalog: Catalog) -> tuple[str, ...]:
     """A warning for each stream with KEY columns that no equality connects to the others."""
     found: list[str] = []
     for one in query.members or (query,):

@@ -25,7 +25,7 @@ from tamis.durations import seconds
 from tamis.expressions.nodes import Literal, columns
 from tamis.expressions.sql_text import identifier, interval
 from tamis.plan.omission import Omission
-from tamis.planning.verdict import Verdict
+from tamis.planning.join_verdict import JoinVerdict
 from tamis.query.model import Catalog, Query
 
 # Fewer rows for each reading are an alarm that repeats itself, which episodes group.
@@ -34,7 +34,7 @@ _SECOND = 1_000_000
 _MINUTE = 60 * _SECOND
 
 
-def growth_warnings(verdict: Verdict) -> tuple[str, ...]:
+def growth_warnings(verdict: JoinVerdict) -> tuple[str, ...]:
     """A warning if one tuple of the first source can have many rows; else nothing."""
     analysis = verdict.analysis
     names = analysis.joined.rows  # a tuple under EXISTS gives no row of its own
@@ -72,7 +72,7 @@ def _time(query: Query, catalog: Catalog, alias: str) -> str:
     return str(catalog.streams[stream].time)
 
 
-def _sentences(first: str, most: dict[str, int], rows: int, verdict: Verdict) -> Iterator[str]:
+def _sentences(first: str, most: dict[str, int], rows: int, verdict: JoinVerdict) -> Iterator[str]:
     analysis = verdict.analysis
     product = " * ".join(f"{count:,}" for count in most.values())
     total = f"{product} = {rows:,}"

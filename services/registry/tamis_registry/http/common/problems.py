@@ -18,8 +18,9 @@ from tamis.errors import (
     UnavailableError,
 )
 from tamis.web.problems import problem
-from tamis_registry.core.errors import MissingError, UnboundedError
+from tamis_registry.core.errors import MissingError
 from tamis_registry.core.statements.catalog_changes import Conflict
+from tamis_registry.core.statements.outcomes import UnboundedError
 
 
 def problem_of(error: TamisError) -> Response:
@@ -41,16 +42,16 @@ def problem_of(error: TamisError) -> Response:
                 HTTPStatus.NOT_FOUND, "not-found", "There is nothing of that name", error.what, **about
             )
         case UnboundedError():
-            memory = error.document["memory"]
+            memory = error.query.verdict.memory
             return problem(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
                 "not-bounded",
                 "The query's memory is not proven to be bounded",
                 error.what,
-                verdict=memory["verdict"],
-                reason=memory["reason"],
-                repairs=memory["repairs"],
-                query=error.document,
+                verdict=memory.verdict,
+                reason=memory.reason,
+                repairs=list(memory.repairs),
+                query=error.query.document(),
                 **about,
             )
         case NotAcceptedError():

@@ -108,9 +108,12 @@ class Statements:
             self._metrics.inc(
                 "tamis_registry_statements_total", kind=outcome.statement, outcome=outcome.result
             )
+        # Before the loop has to wait: an explanation is made from the verdict only now, when it is shown.
+        explained = [one.explanation() for one in outcomes]
         with self._worker.reading() as (registry, now):
             view = registry.view(now)
-            return as_json([outcome_document(outcome, view) for outcome in outcomes])
+            pairs = zip(outcomes, explained, strict=True)
+            return as_json([outcome_document(*pair, view) for pair in pairs])
 
     def _refused(self, error: TamisError) -> None:
         outcome = "unavailable" if error.retriable else "refused"
