@@ -9,7 +9,7 @@ from statistics import median
 from benchmarks.harness import Cell, Goal, Result, Say
 from benchmarks.joining.workload import Size, Source, plan
 from tamis.compile_kernels import warm
-from tamis.garbage_collection import collect_seldom
+from tamis.heap import collect_seldom
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.kafka_records import Records
 from tamis_joiner.core.state.state_map import DictState

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
 from tamis.compile_kernels import warm
-from tamis.garbage_collection import collect_seldom
+from tamis.heap import collect_seldom
 from tamis.plan.json_form import encode_plan
 from tamis.plan.parts import PartRecord, parts
 from tamis_registry.core.plan.planner import PLANNER

@@ -16,10 +16,10 @@ from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.offline.recordings import since_begin
 from tamis.offline.wording import Wording
 from tamis.persistent.dicts import PersistentDict
-from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.planning.decide import verdict_on
 from tamis.planning.queries.standing_queries import is_standing
+from tamis.planning.stream_plans import live
 from tamis.query.computed_columns import meaning
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
 from tamis.query.names import normalized_name, suggest

@@ -14,13 +14,12 @@ from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import bare
 from tamis.planning.decide import verdict_on
 from tamis.planning.explanations.explanation import Explanation, SourceExplanation
-from tamis.planning.explanations.missing_keys import missing_keys
 from tamis.planning.explanations.probable_mistakes import (
     impossible_values,
     probable_mistakes,
     silence_warnings,
 )
-from tamis.planning.explanations.row_growth import growth_warnings, open_ended_warnings
+from tamis.planning.explanations.row_growth import growth_warnings, missing_keys, open_ended_warnings
 from tamis.planning.verdict import InputVerdict, Verdict
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 from tamis.query.patterns.watch_text import WatchText

@@ -9,11 +9,11 @@ from typing import Protocol
 from tamis.expressions.nodes import Expr, conjunction, conjuncts
 from tamis.plan.model import Definition, StandingQuery
 from tamis.plan.omission import Omission, bare
-from tamis.planning.backfill_streams import stream_read
 from tamis.planning.join_verdict import JoinVerdict, accepted
 from tamis.planning.queries.definitions import define, read_columns
 from tamis.planning.queries.former_definitions import Former, former_catalog, former_domains
 from tamis.planning.queries.standing_queries import is_standing, judged, standing_query
+from tamis.planning.stream_plans import stream_read
 from tamis.query.model import AlertDef, Catalog, StreamDef
 from tamis.sharing.entries import ReaderInput
 from tamis.sharing.subscriptions import Subscription, subscriber

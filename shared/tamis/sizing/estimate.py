@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from tamis.messaging.topics import ALARMS
 from tamis.persistent.dicts import PersistentDict
-from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
+from tamis.planning.stream_plans import live
 from tamis.query.model import Catalog
 from tamis.sizing.alarms import alarm_figures, alerts_figures
 from tamis.sizing.edge import edge_figures, stream_figures

@@ -16,7 +16,7 @@ from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.core.state.records import records, recover
 from tamis_registry.http.documents.alerts import alert_documents, outcome_document
-from tamis_registry.http.documents.patterns import whole_pattern_documents
+from tamis_registry.http.documents.streams import whole_pattern_documents
 
 VIB = (
     "CREATE STREAM vib (machine VARCHAR KEY, ts TIMESTAMP, value DOUBLE,"

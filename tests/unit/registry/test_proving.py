@@ -21,10 +21,9 @@ from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.core.statements.reading import OutdatedError, read, same_definitions
 from tamis_registry.proving import child
-from tamis_registry.proving.messages import Failed, Request, Settings, decoded, is_read
+from tamis_registry.proving.messages import Failed, Request, Sent, Settings, decoded, is_read
 from tamis_registry.proving.pool import Provers
 from tamis_registry.proving.prover import Prover
-from tamis_registry.proving.replica import Sent
 
 STREAMS = """
 CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 100), WATERMARK FOR ts AS ts);

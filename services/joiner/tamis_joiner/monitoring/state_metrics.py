@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from tamis.messaging.records import Frontier, read_frontier
-from tamis.messaging.topic_reader import Record
+from tamis.messaging.topic_reader import Record, UnreadableRecords
 from tamis.messaging.topics import stream_of
-from tamis.messaging.unreadable_records import UnreadableRecords
 from tamis.plan.model import Plan
 from tamis.telemetry import Metrics, get_logger
 

@@ -10,8 +10,7 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from tamis.messaging.connection import Connection
-from tamis.messaging.listed_offsets import listed_offset
+from tamis.messaging.connection import Connection, listed_offset
 from tamis_joiner.reading.offsets import Offsets
 
 # A joiner that is stopped while Kafka is away waits for so long.

@@ -12,8 +12,8 @@ from tamis.cli.common.names import names_of
 from tamis.cli.common.output import say, write, write_json
 from tamis.cli.common.registry_option import registry_option
 from tamis.cli.common.state_tables import covered
+from tamis.durations import iso_text
 from tamis.errors import InputError
-from tamis.instants import iso_text
 from tamis.query.units import parse_duration
 from tamis.web.registry_client import RegistryClient
 

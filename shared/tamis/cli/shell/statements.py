@@ -11,11 +11,10 @@ from tamis.cli.common.sql_file import show_notices
 from tamis.cli.common.tables import show_table
 from tamis.cli.shell.newest_readings import NewestReadings, newest_readings
 from tamis.cli.shell.readings_query import is_select, readings_query, statement_of
-from tamis.durations import seconds
+from tamis.durations import iso_text, seconds
 from tamis.errors import SqlError, SqlErrors
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Value
-from tamis.instants import iso_text
 from tamis.query.inline_patterns import inline_patterns
 from tamis.query.syntax.text import Piece, Text, split
 from tamis.web.registry_client import RegistryClient

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from tamis.messaging.json_bytes import json_bytes
+from tamis.messaging.records import json_bytes
 from tamis.printable import printable
 from tamis_alerts.core.event_facts import event_id, iso_time, shown
 from tamis_alerts.core.notifications import Notification

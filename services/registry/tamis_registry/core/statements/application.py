@@ -31,6 +31,7 @@ from tamis.sharing.topic_load import TopicId
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_readers, forget_numbers, new_derived
+from tamis_registry.core.shards.backfill import check_paused, check_replaced
 from tamis_registry.core.shards.membership import delist_dropped
 from tamis_registry.core.snapshot import Snapshot
 from tamis_registry.core.state.model import KINDS, Defined, State, Stored
@@ -42,7 +43,6 @@ from tamis_registry.core.statements.catalog_changes import (
     stays,
     word,
 )
-from tamis_registry.core.statements.history import check_paused, check_replaced
 from tamis_registry.core.statements.outcomes import (
     DecidedQuery,
     Kept,

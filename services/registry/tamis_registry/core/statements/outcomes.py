@@ -11,19 +11,30 @@ from typing import Any, Literal
 
 from tamis.errors import NotAcceptedError
 from tamis.messaging.topics import stream_topic
-from tamis.planning.backfill_streams import stream_read
 from tamis.planning.explain import estimated, rendered
 from tamis.planning.incremental import Built
 from tamis.planning.queries.definitions import definition_id
+from tamis.planning.stream_plans import stream_read
 from tamis.planning.verdict import Verdict
 from tamis.query.catalog import put
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement, TableDef
+from tamis.query.model import (
+    AlertDef,
+    Catalog,
+    DerivedDef,
+    Drop,
+    Explain,
+    Redefine,
+    SetPaused,
+    Show,
+    Statement,
+    TableDef,
+)
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_topic
+from tamis_registry.core.shards.backfill import check_replaced
 from tamis_registry.core.state.model import State
 from tamis_registry.core.statements.catalog_changes import carry_out, same
-from tamis_registry.core.statements.history import check_replaced
 
 Result = Literal[
     "created",
@@ -255,3 +266,31 @@ def target(wish: Explain, catalog: Catalog) -> AlertDef | DerivedDef:
     if isinstance(wish.target, AlertDef):
         return wish.target
     return catalog.alerts.get(wish.target) or catalog.derived[wish.target]
+
+
+MOST_CHARACTERS = 120
+
+_NOTHING = ("unchanged", "kept", "shown", "explained")
+
+
+def reasons(statements: Iterable[Statement], outcomes: Iterable[Outcome]) -> tuple[str, ...]:
+    """The first line of each statement that has changed something."""
+    pairs = zip(statements, outcomes, strict=True)
+    return tuple(_line(statement) for statement, outcome in pairs if outcome.result not in _NOTHING)
+
+
+def _line(statement: Statement) -> str:
+    match statement:
+        case Drop():
+            text = f"DROP {statement.kind.upper()} {statement.name}"
+        case SetPaused():
+            text = f"{'PAUSE' if statement.paused else 'RESUME'} ALERT {statement.name}"
+        case Redefine(verb="alter"):
+            text = f"ALTER {statement.kind.upper()} {statement.name}"
+        case Redefine():
+            text = f"CREATE OR REPLACE {statement.kind.upper()} {statement.name}"
+        case Show() | Explain():
+            text = ""  # they change nothing
+        case _:
+            text = statement.sql.partition("\n")[0].rstrip()
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"

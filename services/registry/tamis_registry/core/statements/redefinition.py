@@ -31,9 +31,9 @@ from tamis.query.redefinition import described, meaning
 from tamis_registry.core.leases import understood
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_readers, new_derived
+from tamis_registry.core.shards.backfill import cannot_change
 from tamis_registry.core.state.model import KINDS, Retiring, State, key_of
 from tamis_registry.core.statements.catalog_changes import Conflict, carry_out
-from tamis_registry.core.statements.history import cannot_change
 from tamis_registry.core.statements.outcomes import Replanned, decided
 
 Query = AlertDef | DerivedDef

@@ -7,14 +7,13 @@ from dataclasses import asdict
 from tamis.expressions.nodes import Type
 from tamis.plan.time_columns import key_times
 from tamis.query.backfill import raw_name
-from tamis_registry.core.shards.history import history
+from tamis_registry.core.shards.backfill import history
 from tamis_registry.core.state.model import Stored
 from tamis_registry.core.statements.outcomes import Outcome
 from tamis_registry.core.status import View, alert_status
 from tamis_registry.core.topic_readers import TopicReader, topic_readers
-from tamis_registry.http.documents.document import Document
-from tamis_registry.http.documents.patterns import pattern_documents
-from tamis_registry.http.documents.streams import stream_documents
+from tamis_registry.http.documents import Document
+from tamis_registry.http.documents.streams import pattern_documents, stream_documents
 
 
 def outcome_document(outcome: Outcome, explained: Document | None, view: View) -> Document:
