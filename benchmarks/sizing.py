@@ -21,6 +21,7 @@ import orjson
 import psutil
 from confluent_kafka import Producer
 from numpy.typing import NDArray
+from tests.fixtures.dict_state import DictState
 
 from benchmarks import alerts, edge, joiner
 from benchmarks.harness import Cell, Result, Say, machine
@@ -38,7 +39,7 @@ from tamis.plan.model import Plan
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.settings import KafkaSettings
-from tamis.sizing.unit_costs import FILE, UnitCost, written
+from tamis.sizing.figures import FILE, UnitCost, written
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.messages.records import Record
 from tamis_edge.core.rows import Batch
@@ -46,8 +47,7 @@ from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.storage.journal import Journal
 from tamis_edge.storage.spool import Spool
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records, split_plans
 
 NAME = "sizing"
 KEYS = 1_000

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
+from tests.fixtures.dict_state import DictState
 
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.sharing.filters import FIRST, LAST, names
@@ -28,8 +29,7 @@ from tamis_edge.core.missing_functions import able
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records
 
 NAME = "sharing.plan_changes"
 STEPS = (10, 100, 1_000, 2_000)

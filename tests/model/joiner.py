@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 import orjson
+from tests.fixtures.dict_state import DictState
 from tests.model import counts
 
 from tamis.messaging.records import END_OF_TIME, Frontier
@@ -18,8 +19,7 @@ from tamis.messaging.topics import PLANS, stream_of
 from tamis.plan.model import Plan
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records
 
 if TYPE_CHECKING:
     from tests.model.world import World

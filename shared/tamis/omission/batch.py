@@ -23,9 +23,9 @@ from tamis.omission.columns import (
     same_length,
 )
 from tamis.omission.nearest_neighbours import by_neighbours
-from tamis.omission.row_order import by_key_and_time, by_time
 from tamis.omission.ticks import as_delay, as_span
 from tamis.omission.time_columns import Span, ticks
+from tamis.row_order import by_key_and_time, by_time
 
 Ties = Literal["fewest", "strict"]
 """The treatment of equal values. `fewest`: the smallest set of tuples that hits every window's extremes;

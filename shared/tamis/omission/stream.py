@@ -17,7 +17,6 @@ from tamis.omission.columns import (
     int64s,
     same_length,
 )
-from tamis.omission.row_order import by_key_and_time
 from tamis.omission.slot_pool import (
     ABOVE,
     BELOW,
@@ -34,6 +33,7 @@ from tamis.omission.slot_pool import (
 )
 from tamis.omission.stream_kernel import advance
 from tamis.omission.ticks import NEVER, as_delay, as_span
+from tamis.row_order import by_key_and_time
 
 
 class Decided(NamedTuple):

@@ -318,7 +318,7 @@ def _nested_inputs(query: Query, catalog: Catalog) -> Iterator[InputVerdict]:
             if stream.aggregates is not None:
                 yield from _nested_inputs(stream.aggregates, catalog)
         names = {stream.name for stream in nested.streams}
-        within = _nested_inputs(nested.query, nested.catalog(catalog))
+        within = _nested_inputs(nested.query, catalog.with_streams(nested.streams))
         yield from (one for one in within if one.stream not in names)
     elif query.timed_by is not None:
         filters = analyse(query, catalog).filters

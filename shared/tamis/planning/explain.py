@@ -61,7 +61,7 @@ def rendered(verdict: Verdict, definition: AlertDef | DerivedDef, catalog: Catal
 
 def _warnings(verdict: Verdict, definition: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, None]:
     query = definition.query
-    joined = catalog if query.nested is None else query.nested.catalog(catalog)
+    joined = catalog if query.nested is None else catalog.with_streams(query.nested.streams)
     warned = [warning for one in query.queries for warning in missing_keys(one, joined)]
     if not warned and verdict.open_ended:
         warned += open_ended_warnings(query, catalog)

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Expr
 from tamis.expressions.python_functions import FunctionError
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Columns, Vector
-from tamis.query.watches import AnyWatch, pattern_watches, window_functions
-from tamis.query.window_functions import WindowFunction
+from tamis.query.watches import AnyWatch, WindowFunction, pattern_watches, window_functions
 from tamis.similarity.sliding_transform import Floats, Int64s
 from tamis.watching.latest_times import START, exchange
 from tamis.watching.pattern_group import PatternGroup

@@ -23,9 +23,8 @@ from pydantic import HttpUrl
 from tests.integration.alerts.receiver import Receiver
 
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.ports import free_ports
 from tamis.local.scrape import Scrape
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging.records import Frontier, StreamState
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES, FRONTIERS, PLANS
@@ -35,7 +34,7 @@ from tamis.planning.build import build_plan
 from tamis.query.parse import catalog_of
 from tamis.settings import KafkaSettings, ServiceSettings
 from tamis.telemetry import Health, Metrics
-from tamis_alerts.application.consumer import Consumer
+from tamis_alerts.faust_consumer import Consumer
 from tamis_alerts.service import GROUP, Setup, run
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.sink_settings import Webhook

@@ -15,6 +15,7 @@ import numpy as np
 import orjson
 import pytest
 from tests.e2e.one_fleet.test_standing import ALERTS, QUERIES, STREAMS, Readings, expected, rows_of
+from tests.fixtures.dict_state import DictState
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.expressions.vectors import Vector
@@ -29,8 +30,7 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records
 
 RUNS = math.ceil(cases(1 / 12_000))  # 2 unless TAMIS_CASES says otherwise
 PARTITIONS = 2

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tamis.evaluation.entries.matches import Matches
 from tamis.evaluation.filter_dispatch import Bools, Dispatch
+from tamis.evaluation.tuple_entries import Matches
 from tamis.expressions.python_functions import missing
 from tamis.messaging.records import END_OF_TIME
 from tamis.messaging.schemas.tuple_schema import ValueSchema, value_schema
-from tamis.plan.late_calls import filters_before_calls
 from tamis.plan.model import Plan, StreamPlan, TopicPlan
+from tamis.plan.omission import filters_before_calls
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.counts import Counts
 from tamis_edge.core.messages.keys import Int64s

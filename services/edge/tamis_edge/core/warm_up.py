@@ -10,8 +10,7 @@ from tamis.expressions.signatures import call
 from tamis.expressions.vectors import Vector
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_extremes.stream import WindowState
-from tamis.query.watches import NamedPattern, Watch
-from tamis.query.window_functions import Frame, WindowFunction
+from tamis.query.watches import Frame, NamedPattern, Watch, WindowFunction
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.watched.key_series import KeySeries
 

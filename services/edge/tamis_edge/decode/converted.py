@@ -11,7 +11,7 @@ import numpy as np
 from tamis.expressions.vectors import Vector
 from tamis.plan.model import StreamColumn
 from tamis.recordings.json_values import Offence, convert
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis_edge.core.messages.keys import Int64s
 
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import orjson
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.plan.model import StreamPlan
 from tamis.recordings.field_paths import FieldPath
 from tamis.recordings.json_values import Offence
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis_edge.core.max_ahead import ahead_of_clock, limit, too_far
 from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.decode.by_schema.logical_types import WantedColumn

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tamis.recordings.field_paths import FieldPath, of_column, parsed
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tamis.expressions.vectors import Vector
 from tamis.plan.model import StreamPlan
 from tamis.recordings.field_paths import FieldPath
 from tamis.recordings.flat_json.columns import FlatDecoder
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis_edge.core.messages.keys import Int64s
 
 # Batches that are not tried after one of which less than half was understood: a try takes a tenth of the time

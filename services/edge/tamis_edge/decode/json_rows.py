@@ -10,8 +10,7 @@ import orjson
 
 from tamis.messaging.dead_letters import Reason
 from tamis.query.file_text import wide_encoding
-from tamis.recordings.json_structure import ComplexityError, check_complexity
-from tamis.recordings.json_text import loads
+from tamis.recordings.json_structure import ComplexityError, check_complexity, loads
 from tamis.recordings.json_values import Offence
 
 

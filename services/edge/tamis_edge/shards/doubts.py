@@ -12,8 +12,7 @@ import numpy as np
 
 from tamis.expressions.vectors import Vector
 from tamis.plan.model import Plan, StreamPlan
-from tamis.recordings.implausible_times import description, implausible
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit, description, implausible
 from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.decode.field_map import FieldMap
 

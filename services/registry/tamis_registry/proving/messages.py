@@ -17,7 +17,7 @@ from tamis.errors import TamisError
 from tamis.persistent.dicts import changed_keys
 from tamis.query.file_access import FileAccess
 from tamis.query.model import Catalog
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis_registry.core.statements.reading import Definitions, Read, kinds
 
 

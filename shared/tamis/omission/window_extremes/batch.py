@@ -27,9 +27,9 @@ from tamis.omission.columns import (
     int64s,
     same_length,
 )
-from tamis.omission.row_order import by_key_and_time
 from tamis.omission.ticks import NEVER, as_delay
 from tamis.omission.window_extremes.panes import HELD, PUBLISHED, extremes
+from tamis.row_order import by_key_and_time
 
 
 def panes_in(slide: int, size: int) -> int:

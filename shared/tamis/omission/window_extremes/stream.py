@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.omission.columns import Bools, Flags, Floats, Int64s, Sides, check_rule, int64s
-from tamis.omission.row_order import by_key_and_time
 from tamis.omission.stream import Decided, OmissionState, due_at, offered
 from tamis.omission.ticks import NEVER, as_delay
 from tamis.omission.window_extremes.batch import panes_in
@@ -25,6 +24,7 @@ from tamis.omission.window_extremes.panes import (
     RETAINED,
     extremes,
 )
+from tamis.row_order import by_key_and_time
 
 _ALWAYS = np.int64(-(2**63))
 

@@ -16,8 +16,7 @@ from tamis.plan.model import GREATEST
 from tamis.planning.verdict import sql_over, with_implied
 from tamis.query.model import Rate, Session, StreamDef, Window
 from tamis.query.patterns.watch_text import call_text, window_text
-from tamis.query.watches import NamedPattern, Watch, pattern_watches, window_functions
-from tamis.query.window_functions import WindowFunction
+from tamis.query.watches import NamedPattern, Watch, WindowFunction, pattern_watches, window_functions
 from tamis.sharing.selectivity import ShareEstimate
 from tamis.watching.key_history import bytes_per_key, most_readings
 from tamis.watching.series_watcher import SeriesWatcher

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tamis.evaluation.entries.key_table import KeyTable
+from tamis.evaluation.key_table import KeyTable
 from tamis.messaging.records import canonical_key
 from tamis_edge.core.messages.partitioner import partition_of
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import orjson
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import ENVELOPE
 from tamis.messaging.schemas.tuple_encoding import encode_envelope

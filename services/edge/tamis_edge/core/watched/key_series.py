@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tamis.evaluation.entries.key_table import KeyTable
+from tamis.evaluation.key_table import KeyTable
 from tamis.expressions.python_functions import FunctionError
 from tamis.query.watches import AnyWatch
 from tamis.telemetry.logs import get_logger
