@@ -15,7 +15,7 @@ from benchmarks.harness import Cell, Goal, Result, Say, medians
 from benchmarks.sharing.filters import FIRST, LAST, filter_sql, names, stream
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr, Type
-from tamis.garbage_collection import collect_seldom
+from tamis.heap import collect_seldom
 from tamis.plan.model import Plan
 from tamis.planning.build import first_plan
 from tamis.query.condition import read_condition

@@ -14,12 +14,12 @@ import numpy as np
 from benchmarks.harness import Cell, Goal, Result, Say
 from benchmarks.sharing.filters import box_sql, corner, filter_sql, stream, width
 from tamis.compile_kernels import warm
-from tamis.garbage_collection import collect_seldom
+from tamis.heap import collect_seldom
 from tamis_registry.core.leases import new_lease
 from tamis_registry.core.plan.change import Change
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
-from tamis_registry.planning import PLANNER
 
 NAME = "sharing.growth"
 # Numbers of queries of each kind. "outside readers" are leases of consumers outside the fleet. All joins have

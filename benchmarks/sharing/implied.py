@@ -10,8 +10,8 @@ from benchmarks.harness import Cell, Result, Say
 from tamis.evaluation.replay import retained_rows
 from tamis.expressions.vectors import Vector
 from tamis.planning.build import first_plan
+from tamis.planning.join_verdict import judge, learn
 from tamis.planning.omission_rules import decide
-from tamis.planning.verdict import judge, learn
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
 from tamis.compile_kernels import warm
-from tamis.garbage_collection import collect_seldom
+from tamis.heap import collect_seldom
 from tamis.plan.json_form import encode_plan
 from tamis.plan.parts import PartRecord, parts
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
-from tamis_registry.planning import PLANNER
 
 NAME = "sharing.many_streams"
 STEPS = (10, 100, 1_000)

@@ -19,7 +19,7 @@ from benchmarks.sharing.filters import FIRST, LAST, names
 from benchmarks.sharing.growth import DIMENSIONS, SHARE, grown, resident
 from tamis.compile_kernels import warm
 from tamis.expressions.vectors import Vector
-from tamis.garbage_collection import collect_seldom
+from tamis.heap import collect_seldom
 from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import Plan

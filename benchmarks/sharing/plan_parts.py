@@ -12,7 +12,7 @@ import pyarrow as pa
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.sharing.filters import stream
 from benchmarks.sharing.growth import DIMENSIONS, SHARE, grown, resident
-from tamis.garbage_collection import collect_seldom
+from tamis.heap import collect_seldom
 from tamis.messaging.plans import TAIL
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import Plan

@@ -22,15 +22,15 @@ from tamis.settings.token_file import TokenFile
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer
 from tamis_registry.core.plan.change import Final
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.silences import Kept
 from tamis_registry.http.api import application
 from tamis_registry.kafka.store import Recovered, Unreadable
-from tamis_registry.planning import PLANNER
-from tamis_registry.plans.origin import Origin
+from tamis_registry.plans import Origin
 from tamis_registry.proving.messages import Settings
 from tamis_registry.proving.pool import Provers
 from tamis_registry.proving.prover import Prover
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
 
 PARTITIONS = 2
 
@@ -109,11 +109,11 @@ class RegistryInMemory:
     ) -> None:
         """`token`: that of the requests of this class, if the registry is protected."""
         self.store = MemoryStore()
-        monkeypatch.setattr("tamis_registry.worker.Store", lambda kafka, owner: self.store)
+        monkeypatch.setattr("tamis_registry.registry_loop.Store", lambda kafka, owner: self.store)
         metrics, health = Metrics("registry"), Health()
         self._provers = Provers([PROVER])
-        self._worker = Worker(KafkaSettings(), PARTITIONS, PLANNER, metrics, health)
-        app = application(self._worker, self._provers, metrics, health, tokens=tokens)
+        self._loop = RegistryLoop(KafkaSettings(), PARTITIONS, PLANNER, metrics, health)
+        app = application(self._loop, self._provers, metrics, health, tokens=tokens)
         self._server = HttpServer(app, "127.0.0.1", 0)
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
         self._stopping = threading.Event()
@@ -131,7 +131,7 @@ class RegistryInMemory:
         self.joiner_hangs = threading.Event()
         # Sinks of a worker of the alerts service.
         self.sinks: dict[str, SinkState] = {"log": SinkState()}
-        self._thread = threading.Thread(target=self._worker.run, args=(self._stopping,))
+        self._thread = threading.Thread(target=self._loop.run, args=(self._stopping,))
         self._server.start()
         self._thread.start()
         deadline = time.monotonic() + 30

@@ -13,7 +13,7 @@ from tests.console.conftest import SINCE
 from tests.console.registry_in_memory import RegistryInMemory
 from tests.integration.registry.conftest import Running
 
-from tamis.instants import exact_text
+from tamis.durations import exact_text
 from tamis.messaging.heartbeats import SinkState
 from tamis.messaging.silences import Held, encode
 from tamis.messaging.topic_reader import Record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -12,16 +12,13 @@ import orjson
 
 from tamis.certificates.certify import Certificate, Unproven, certify
 from tamis.messaging.records import Ack, Frontier
-from tamis.planning import verdict
-from tamis.planning.explain import explain
 from tamis.planning.incremental import Built, plan_for
-from tamis.planning.queries.standing_queries import is_standing
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Statement, StreamDef
+from tamis.query.model import Catalog, Statement, StreamDef
 from tamis.query.parse import parse
-from tamis.sharing.selectivity import BoxUnion, StreamStatistics
+from tamis.sharing.selectivity import BoxUnion
 from tamis.sharing.topic_choice import Candidate, CandidateTopics
 from tamis_registry.core.plan.change import Change
-from tamis_registry.core.plan.planner import Build, Planner
+from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.core.state.records import recover
@@ -63,19 +60,7 @@ def parse_once(
 _PARSED: dict[Hashable, tuple[Statement, ...]] = {}
 
 
-def _explain(
-    made: AlertDef | DerivedDef, catalog: Catalog, readings: Mapping[str, StreamStatistics] | None
-) -> dict[str, Any]:
-    """What the core asks of EXPLAIN's document."""
-    if is_standing(made, catalog):
-        return explain(catalog, made).document()
-    judged = verdict.judge(made, catalog)
-    memory: dict[str, Any] = {"verdict": judged.memory.verdict, "reason": judged.memory.reason, "repairs": []}
-    memory["bound"] = judged.memory.bound
-    return {"name": made.name, "kind": "alert", "accepted": judged.refusal is None, "memory": memory}
-
-
-def _scattering(r: random.Random) -> Build:
+def _scattering(r: random.Random) -> Callable[..., Built]:
     """Plans whose new readers go to any topic there is, or to one of their own: what is promised must not
     rest on where a reader is served.
     """
@@ -98,7 +83,7 @@ class Office:
         self.statements: dict[bytes, bytes] = {}
         # For alerts alone one topic of a stream and key costs least: there would never be more.
         build = _scattering(world.places) if world.places else plan_for
-        self._planner = Planner(_explain, build)
+        self._planner = Planner(build=build)
         self.registry: Registry | None = None
         self.effects: list[Callable[[], None]] = []
         self._acks = self._frontiers = 0

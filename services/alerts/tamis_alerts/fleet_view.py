@@ -18,9 +18,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tamis.errors import InputError
 from tamis.messaging.plans import newest_plan
 from tamis.messaging.records import END_OF_TIME, Frontier, read_frontier
-from tamis.messaging.topic_reader import Record, TopicReader
+from tamis.messaging.topic_reader import Record, TopicReader, UnreadableRecords
 from tamis.messaging.topics import ALARMS, FRONTIERS, PLANS
-from tamis.messaging.unreadable_records import UnreadableRecords
 from tamis.plan.json_form import alerts_of, decode_plan, version_of
 from tamis.plan.model import Plan
 from tamis.telemetry import Metrics, get_logger

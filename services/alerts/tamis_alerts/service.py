@@ -11,14 +11,12 @@ from types import FrameType
 
 import faust
 
-from tamis.garbage_collection import collect_seldom
-from tamis.heap import return_freed_memory
+from tamis.heap import collect_seldom, return_freed_memory
 from tamis.messaging.authorization import missing_rights
 from tamis.messaging.heartbeat_sender import LOOP_SECONDS, HeartbeatSender
 from tamis.messaging.heartbeats import ALERTS, Heartbeat
-from tamis.messaging.probe import KafkaProbe
+from tamis.messaging.probe import KafkaProbe, wait_for_topics
 from tamis.messaging.rights import ALERTS_GROUP
-from tamis.messaging.topic_wait import wait_for_topics
 from tamis.messaging.topics import (
     ALARMS,
     DEAD_LETTERS,

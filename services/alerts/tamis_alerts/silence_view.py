@@ -17,9 +17,8 @@ from tamis.messaging.connection import NOT_AUTHORIZED, Connection, NotAuthorized
 from tamis.messaging.rights import READERS
 from tamis.messaging.silences import HELD, Held, Silence, decode
 from tamis.messaging.silences import SILENCE as SILENCE_KIND
-from tamis.messaging.topic_reader import Record, TopicReader
+from tamis.messaging.topic_reader import Record, TopicReader, UnreadableRecords
 from tamis.messaging.topics import SILENCES
-from tamis.messaging.unreadable_records import UnreadableRecords
 from tamis.telemetry import Metrics, get_logger
 from tamis.telemetry.essential_threads import WorkerThread
 

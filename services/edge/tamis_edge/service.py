@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
-from tamis.garbage_collection import collect_seldom
-from tamis.heap import return_freed_memory
+from tamis.heap import collect_seldom, return_freed_memory
 from tamis.messaging.probe import KafkaProbe
 from tamis.settings import KafkaSettings, ServiceSettings
 from tamis.settings.private_files import private_directory

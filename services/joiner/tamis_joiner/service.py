@@ -12,8 +12,7 @@ from tamis.messaging import topics
 from tamis.messaging.connection import Cluster
 from tamis.messaging.heartbeat_sender import LOOP_SECONDS, HeartbeatSender
 from tamis.messaging.heartbeats import JOINER, Heartbeat
-from tamis.messaging.probe import KafkaProbe
-from tamis.messaging.topic_wait import wait_for_topics
+from tamis.messaging.probe import KafkaProbe, wait_for_topics
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
 from tamis.settings.known_variables import warn_of_unknown_variables
 from tamis.settings.private_files import private_directory

@@ -6,7 +6,7 @@ from collections import Counter
 
 from tamis.telemetry import Metrics, get_logger
 from tamis_registry.core.declared_keys import excesses, key_counts
-from tamis_registry.core.shards.history import history
+from tamis_registry.core.shards.backfill import history
 from tamis_registry.core.status import View, alert_state
 
 log = get_logger("registry")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
 
-from tamis.garbage_collection import collect_seldom
+from tamis.heap import collect_seldom
 from tamis.messaging.probe import KafkaProbe
 from tamis.messaging.schemas.wire_format import Kind
 from tamis.query.file_access import FileAccess
@@ -20,11 +20,11 @@ from tamis.settings.schema_registry import SchemaRegistrySettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis.telemetry.server import HttpServer
 from tamis.telemetry.stop_deadline import end_after
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.http.api import application
-from tamis_registry.planning import PLANNER
 from tamis_registry.proving.pool import provers_of
+from tamis_registry.registry_loop import RegistryLoop
 from tamis_registry.settings import RegistryHttpSettings, RegistrySettings
-from tamis_registry.worker import Worker
 
 
 def run(
@@ -49,10 +49,10 @@ def run(
         signal.signal(number, stop)
     metrics, health = Metrics("registry"), Health()
     planner = replace(PLANNER, file_access=file_access, register=_register())
-    worker = Worker(kafka, settings.partitions, planner, metrics, health)
+    loop = RegistryLoop(kafka, settings.partitions, planner, metrics, health)
     provers = provers_of(file_access, settings.registry_provers, settings.registry_proof_seconds)
     hosts = [host, *host_names(settings.registry_hosts), *settings.telemetry_names]
-    api = application(worker, provers, metrics, health, hosts=hosts, tokens=security.tokens)
+    api = application(loop, provers, metrics, health, hosts=hosts, tokens=security.tokens)
     server = HttpServer(api, host, port, certificates=security.certificates, ending=api.state.broadcast.close)
     telemetry = _telemetry(settings, metrics, health, server.port)
     security.watch()
@@ -62,7 +62,7 @@ def run(
     get_logger("tamis.registry").info("listening", url=server.url, docs=f"{server.url}/docs")
     try:
         with KafkaProbe(kafka, health, service="registry"):
-            worker.run(stopping)
+            loop.run(stopping)
     finally:
         provers.close()
         server.stop()

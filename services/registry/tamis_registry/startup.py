@@ -11,7 +11,7 @@ from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.kafka.reports import Reports
 from tamis_registry.kafka.store import Recovered, Store
-from tamis_registry.plans.history import History
+from tamis_registry.plans import History
 from tamis_registry.settings import DEFAULT_PARTITIONS
 
 _log = get_logger("tamis.registry")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -235,3 +236,15 @@ def _kafka_error(error: KafkaError | KafkaException) -> KafkaError:
         assert isinstance(first, KafkaError)
         return first
     return error
+
+
+def listed_offset(answer: Future[Any]) -> int:
+    """The offset of a partition, 0 or more. Blocks until the answer has come.
+
+    Raises KafkaException if the offset isn't known now. If no broker answers in time, librdkafka gives the
+    offset -1001 and no error. A reader that took it for an end would start again at the beginning.
+    """
+    offset = int(answer.result().offset)
+    if offset < 0:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "Kafka gave no offset in time"))
+    return offset

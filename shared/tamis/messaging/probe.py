@@ -1,10 +1,10 @@
-"""Readiness probe of Kafka: asks the broker every few seconds."""
+"""Waits for Kafka: the readiness probe, which asks the broker every few seconds, and the wait for topics."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -96,3 +96,44 @@ class KafkaProbe(BackgroundThread):
                 _log.info("Kafka answers again")
             else:
                 _log.error("not ready", reason=reason)
+
+
+REQUEST_SECONDS = 5.0
+PAUSE_SECONDS = 0.5
+
+
+def wait_for_topics(
+    settings: KafkaSettings,
+    names: Sequence[str],
+    health: Health,
+    stopping: threading.Event,
+    service: str | None = None,
+) -> int | None:
+    """The partition count of the first of the topics, once all of them exist and the `service` has the rights
+    that it needs; None if `stopping` is set before. Meanwhile the service isn't ready, and the log has each
+    new reason once.
+    """
+    connection = Connection.of(settings.client_config())
+    client: dict[str, Any] = {**settings.client_config(), "error_cb": connection}
+    admin = AdminClient(client)
+    rights = RightsCheck(admin, settings, service) if service else None
+    logged = ""
+    while not stopping.is_set():
+        health.beat()
+        try:
+            found = admin.list_topics(timeout=REQUEST_SECONDS).topics
+            connection.answered()
+            denied = rights.missing(found) if rights else None
+            missing = next((name for name in names if name not in found), None)
+            if missing is None and denied is None:
+                return len(found[names[0]].partitions)
+            reason = str(denied or f"there is no topic {missing} yet; the registry makes it")
+        except KafkaException as error:
+            admin.poll(0)  # the callback of the connection gets the cause, such as a wrong password
+            reason = str(connection.error(error))
+        if reason != logged:
+            _log.warning("waiting", reason=reason)
+            logged = reason
+        health.not_ready(reason)
+        stopping.wait(PAUSE_SECONDS)
+    return None

@@ -16,10 +16,10 @@ from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.offline.recordings import since_begin
 from tamis.offline.wording import Wording
 from tamis.persistent.dicts import PersistentDict
-from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
-from tamis.planning.explain import explain
+from tamis.planning.decide import verdict_on
 from tamis.planning.queries.standing_queries import is_standing
+from tamis.planning.stream_plans import live
 from tamis.query.computed_columns import meaning
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
 from tamis.query.names import normalized_name, suggest
@@ -99,11 +99,11 @@ def _standing_rows(
     notify: Callable[[str], object],
 ) -> pa.Table:
     """The rows of a standing query. Raises NotAcceptedError if it isn't bounded."""
-    explained = explain(catalog, chosen)
-    if not explained.accepted:
-        repairs = explained.memory.repairs
+    verdict = verdict_on(chosen, catalog)
+    if not verdict.accepted:
+        repairs = verdict.memory.repairs
         hint = f"write {repairs[0]}" if repairs else f"ask {wording.explain} for more"
-        raise NotAcceptedError(explained.reason, where=f"{explained.kind} {chosen.name}", hint=hint)
+        raise NotAcceptedError(verdict.reason, where=f"{verdict.kind} {chosen.name}", hint=hint)
     rows = _played(chosen.query, catalog, recordings, notify)
     recordings = {**query_inputs(chosen.query, catalog).relations, **recordings}
     members = chosen.query.members or (chosen.query,)

@@ -12,10 +12,10 @@ from tamis.evaluation.standing.recording_runs import recorded, recordings_of, ru
 from tamis.offline.recordings import since_begin
 from tamis.persistent.dicts import PersistentDict
 from tamis.plan.model import Definition
-from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.measured import measured
 from tamis.planning.queries.standing_queries import is_standing, judged
+from tamis.planning.stream_plans import live
 from tamis.printable import printable
 from tamis.query.model import AlertDef, Catalog, Query
 from tamis.recordings.times import date

@@ -18,7 +18,7 @@
 
 Paused alerts are left out. When an alert is replaced, the new alert gets no version, and the old one stays in
 `retiring` until it may end (protocol, rule 11). A refused alert must not be in the catalogue: the
-registry asks `tamis.planning.verdict.accepted` before it accepts a statement.
+registry asks `tamis.planning.join_verdict.accepted` before it accepts a statement.
 """
 
 from __future__ import annotations

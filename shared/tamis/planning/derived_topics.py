@@ -13,8 +13,8 @@ from tamis.expressions.nodes import Column, Expr, conjunction
 from tamis.messaging.topics import outside_topic, stream_topic
 from tamis.plan.model import Entry, TopicPlan
 from tamis.plan.omission import bare
+from tamis.planning.join_verdict import accepted
 from tamis.planning.queries.standing_queries import layout
-from tamis.planning.verdict import accepted
 from tamis.query.model import Catalog, DerivedDef, StreamDef
 from tamis.sharing.topic_assignment import DerivedSource
 from tamis.sharing.topic_choice import TopicKey

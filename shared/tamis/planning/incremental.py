@@ -19,10 +19,9 @@ from tamis.identity_diff import Splice, identity_diff
 from tamis.persistent.dicts import PersistentDict
 from tamis.persistent.lists import PersistentList, not_none
 from tamis.plan.model import Definition, Plan, StandingQuery
-from tamis.planning.backfill_streams import with_backfills
 from tamis.planning.derived_topics import DerivedNumber, DerivedTopic, derived_sources, derived_topics
 from tamis.planning.queries.former_definitions import Former, former_columns
-from tamis.planning.stream_plans import PlannedStream, stream_plans
+from tamis.planning.stream_plans import PlannedStream, stream_plans, with_backfills
 from tamis.planning.topic_readers import (
     AssignedReader,
     Reader,

@@ -1,4 +1,4 @@
-"""Results of explaining and proving a query, sent from the proving process to the planning process.
+"""Verdict and proofs of a query, sent from the proving process to the planning process.
 
 Proofs take long, so another process makes them. Its results are pickled, and cached by the planning process
 as if it had computed them.
@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from tamis.bounded.application_time import verdict as application_time
 from tamis.bounded.memory import Memory
-from tamis.planning import known_explanations, verdict
-from tamis.planning.explanations.explanation import Explanation
-from tamis.planning.known_explanations import explained
+from tamis.planning import decide, join_verdict
 from tamis.planning.queries import standing_queries
 from tamis.planning.queries.standing_queries import Judged
 from tamis.planning.verdict import Verdict
@@ -21,39 +19,32 @@ from tamis.query.model import AlertDef, Catalog, DerivedDef
 
 @dataclass(frozen=True)
 class WorkedOut:
-    """All results for a query that was explained and, where it is accepted, planned."""
+    """The verdict on a query and, if it is accepted, what its plan needs besides."""
 
-    explanation: Explanation
+    verdict: Verdict
     in_time: tuple[Memory | None] | None
-    verdict: Verdict | None
     judged: Judged | None
 
 
 def work_out(definition: AlertDef | DerivedDef, catalog: Catalog) -> WorkedOut:
-    """Explain a query, and prove what its plan needs. Raises what `explain` raises."""
-    explanation = explained(definition, catalog)
-    proved = judged = None
+    """Decide a query, and prove what its plan needs. Raises what `verdict_on` raises."""
+    verdict = decide.verdict_on(definition, catalog)
+    judged = None
     if (
-        explanation.accepted
+        verdict.accepted
         and isinstance(definition, AlertDef)
         and standing_queries.is_standing(definition, catalog)
     ):
         judged = standing_queries.judged(definition, catalog)
-    elif explanation.accepted and not definition.query.timeless and not _inlined(definition):
-        proved = verdict.judge(definition, catalog)
-    return WorkedOut(explanation, application_time.known(definition, catalog), proved, judged)
+    return WorkedOut(verdict, application_time.known(definition, catalog), judged)
 
 
 def learn(definition: AlertDef | DerivedDef, catalog: Catalog, found: WorkedOut) -> None:
     """Cache the results of another process for an equal definition and an equal catalogue."""
-    known_explanations.learn(definition, catalog, found.explanation)
+    decide.learn(definition, catalog, found.verdict)
     if found.in_time is not None:
         application_time.learn(definition, catalog, found.in_time[0])
-    if found.verdict is not None:
-        verdict.learn(definition, catalog, found.verdict)
+    if found.verdict.join is not None:
+        join_verdict.learn(definition, catalog, found.verdict.join)
     if found.judged is not None and isinstance(definition, AlertDef):
         standing_queries.learn(definition, catalog, found.judged)
-
-
-def _inlined(definition: AlertDef | DerivedDef) -> bool:
-    return isinstance(definition, DerivedDef) and definition.inlined

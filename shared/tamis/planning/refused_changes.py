@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tamis.errors import Position
-from tamis.planning.explain import explain
+from tamis.planning.decide import verdict_on
 from tamis.query.catalog import apply
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Redefine, Statement
 
@@ -62,7 +62,8 @@ def refused_changes(statements: Iterable[Statement]) -> list[RefusedChange]:
 def _no_longer_accepted(
     query: AlertDef | DerivedDef, before: Catalog, after: Catalog
 ) -> NoLongerAccepted | None:
-    now = explain(after, query)
-    if now.accepted or not explain(before, query.name).accepted:
+    now = verdict_on(query, after)
+    known = (before.alerts if isinstance(query, AlertDef) else before.derived)[query.name]
+    if now.accepted or not verdict_on(known, before).accepted:
         return None
     return NoLongerAccepted(now.kind, query.name, now.reason, now.memory.repairs)

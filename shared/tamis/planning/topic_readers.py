@@ -9,11 +9,11 @@ from typing import Protocol
 from tamis.expressions.nodes import Expr, conjunction, conjuncts
 from tamis.plan.model import Definition, StandingQuery
 from tamis.plan.omission import Omission, bare
-from tamis.planning.backfill_streams import stream_read
+from tamis.planning.join_verdict import JoinVerdict, accepted
 from tamis.planning.queries.definitions import define, read_columns
 from tamis.planning.queries.former_definitions import Former, former_catalog, former_domains
 from tamis.planning.queries.standing_queries import is_standing, judged, standing_query
-from tamis.planning.verdict import Verdict, accepted
+from tamis.planning.stream_plans import stream_read
 from tamis.query.model import AlertDef, Catalog, StreamDef
 from tamis.sharing.entries import ReaderInput
 from tamis.sharing.topic_assignment import TopicAssignment
@@ -103,7 +103,7 @@ def _read(reader: Reader, stream: str) -> str:
     return stream_read(reader.origin, reader.version, stream)
 
 
-def _verdict(alert: AlertDef, own: Catalog, former: Sequence[Former]) -> Verdict:
+def _verdict(alert: AlertDef, own: Catalog, former: Sequence[Former]) -> JoinVerdict:
     """The verdict on an alert with its `own` catalogue, which has `former` definitions. Its filters exclude
     readings outside of the domains of former streams.
     """
@@ -114,7 +114,7 @@ def _verdict(alert: AlertDef, own: Catalog, former: Sequence[Former]) -> Verdict
     return replace(verdict, omissions=tuple(_guarded(alert, verdict, o, altered) for o in verdict.omissions))
 
 
-def _guarded(alert: AlertDef, verdict: Verdict, omission: Omission, altered: set[str]) -> Omission:
+def _guarded(alert: AlertDef, verdict: JoinVerdict, omission: Omission, altered: set[str]) -> Omission:
     alias, analysis = omission.alias, verdict.analysis
     stream, key = analysis.streams[alias], verdict.keys.partition[alias]
     if stream.shown_name not in altered:
@@ -131,7 +131,7 @@ def _guarded(alert: AlertDef, verdict: Verdict, omission: Omission, altered: set
     )
 
 
-def _columns(alert: AlertDef, verdict: Verdict, omission: Omission) -> frozenset[str] | None:
+def _columns(alert: AlertDef, verdict: JoinVerdict, omission: Omission) -> frozenset[str] | None:
     """The columns of a source that the topic of a derived stream must have to serve it; None if it can't.
 
     With omission an alert needs fewer tuples than a derived stream has, and keeps fewer in the joiner. The

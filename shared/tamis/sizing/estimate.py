@@ -8,8 +8,8 @@ from typing import Any
 
 from tamis.messaging.topics import ALARMS
 from tamis.persistent.dicts import PersistentDict
-from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
+from tamis.planning.stream_plans import live
 from tamis.query.model import Catalog
 from tamis.sizing.edge import edge_figures, stream_figures
 from tamis.sizing.figures import Figure, UnitCosts

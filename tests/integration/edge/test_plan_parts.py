@@ -25,7 +25,7 @@ from tamis.settings import KafkaSettings
 from tamis_edge import plan_reader
 from tamis_edge.plan_reader import PlanFile, PlanReader
 from tamis_registry.kafka.store import Store
-from tamis_registry.plans.origin import Origin
+from tamis_registry.plans import Origin
 
 PARTITIONS = 2
 MADE = replace(

@@ -16,9 +16,8 @@ from tamis.errors import UnavailableError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.broker_settings import Listener
 from tamis.local.service_process import ServiceProcess, free_ports
-from tamis.messaging.probe import AWAY_SECONDS, KafkaProbe
+from tamis.messaging.probe import AWAY_SECONDS, KafkaProbe, wait_for_topics
 from tamis.messaging.topic_reader import TopicReader
-from tamis.messaging.topic_wait import wait_for_topics
 from tamis.messaging.topics import ALARMS, PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings

@@ -20,12 +20,12 @@ from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.http.api import application
-from tamis_registry.planning import PLANNER
 from tamis_registry.proving.messages import Settings
 from tamis_registry.proving.pool import Provers
 from tamis_registry.proving.prover import Prover
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
 
 SQL = """
 CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE CHECK (v BETWEEN 0 AND 100), WATERMARK FOR ts AS ts)
@@ -49,7 +49,7 @@ class Running:
         self.bootstrap = bootstrap
         metrics, health = Metrics("registry"), Health()
         self.prover, self.provers = prover, Provers([prover])
-        self.worker = Worker(KafkaSettings(bootstrap=bootstrap), partitions, PLANNER, metrics, health)
+        self.worker = RegistryLoop(KafkaSettings(bootstrap=bootstrap), partitions, PLANNER, metrics, health)
         self.app = app = application(self.worker, self.provers, metrics, health)
         self.server = HttpServer(app, "127.0.0.1", 0, ending=app.state.broadcast.close)
         self.error: Exception | None = None

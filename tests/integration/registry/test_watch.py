@@ -16,7 +16,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tamis.instants import iso_text
+from tamis.durations import iso_text
 from tamis.local.broker import EmbeddedKafka
 from tamis.messaging.topics import ALARMS, EPISODES
 

@@ -21,9 +21,9 @@ from tests.integration.security.conftest import SecureKafka
 from tamis.errors import UnavailableError
 from tamis.local.fleet_logins import grant, revoke
 from tamis.messaging.authorization import RightsCheck, missing_rights
+from tamis.messaging.probe import wait_for_topics
 from tamis.messaging.rights import RIGHTS, Right
 from tamis.messaging.topic_reader import TopicReader
-from tamis.messaging.topic_wait import wait_for_topics
 from tamis.messaging.topics import ALARMS, PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.settings import KafkaSettings
@@ -40,7 +40,7 @@ from tamis_edge.storage.spool import Spool
 from tamis_registry.kafka.newest import NewestReader
 from tamis_registry.kafka.store import Store
 from tamis_registry.kafka.topic_admin import TopicAdmin
-from tamis_registry.plans.origin import Origin
+from tamis_registry.plans import Origin
 
 STREAM = "tamis.stream.air.1"
 RAW = "raw.air"

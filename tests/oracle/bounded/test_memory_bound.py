@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tamis.planning.verdict import judge
+from tamis.planning.join_verdict import judge
 from tamis.query.parse import catalog_of
 
 S = 1_000_000

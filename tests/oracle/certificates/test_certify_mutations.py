@@ -23,7 +23,7 @@ from tamis.certificates.interval_arithmetic import (
 from tamis.certificates.interval_arithmetic.derivatives import Derivatives, PossibleNulls
 from tamis.certificates.interval_arithmetic.intervals import ONE, ZERO
 from tamis.expressions.nodes import columns, conjunction
-from tamis.planning.verdict import judge
+from tamis.planning.join_verdict import judge
 from tamis.query.parse import catalog_of
 
 Break = Callable[[pytest.MonkeyPatch], None]

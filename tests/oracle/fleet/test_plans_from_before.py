@@ -24,7 +24,6 @@ from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.core.state.records import recover
-from tamis_registry.planning import PLANNER
 
 BLOCKS = 2
 STEPS = 40
@@ -38,7 +37,7 @@ class World:
         self.r = random.Random(seed)
         self.derived = 0  # plans in which an alert reads the topic of a derived stream
         self.older: list[Built] = []
-        self.planner = Planner(PLANNER.explain, self.build)
+        self.planner = Planner(build=self.build)
         self.statements: dict[bytes, bytes] = {}
         self.registry = Registry(self.planner, State(2), None, 0, 0)
         self.perform(self.registry.begin(0))

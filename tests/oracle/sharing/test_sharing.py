@@ -30,10 +30,10 @@ from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_registry.core.leases import new_lease
 from tamis_registry.core.plan.change import Change
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.core.state.records import recover
-from tamis_registry.planning import PLANNER
 
 BLOCKS = 4
 STEPS = 120

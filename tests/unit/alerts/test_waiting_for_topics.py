@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from tamis.messaging.topic_wait import wait_for_topics
+from tamis.messaging.probe import wait_for_topics
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health
 from tamis_alerts.service import TOPICS

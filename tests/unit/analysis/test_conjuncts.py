@@ -7,7 +7,7 @@ from tests.unit.certificates.catalogs import SECOND, TWO, verdict_of
 
 from tamis.errors import RefusedError
 from tamis.expressions.sql_text import to_sql
-from tamis.planning.verdict import accepted
+from tamis.planning.join_verdict import accepted
 from tamis.query.parse import catalog_of
 
 

@@ -11,7 +11,7 @@ from tamis.expressions.sql_text import to_sql
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text
-from tamis.planning.verdict import judge
+from tamis.planning.join_verdict import judge
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 

@@ -9,7 +9,7 @@ from tamis.bounded.memory import Memory
 from tamis.errors import RefusedError
 from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text as shown
-from tamis.planning.verdict import judge
+from tamis.planning.join_verdict import judge
 from tamis.query.parse import catalog_of
 
 STREAMS = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamis.planning.verdict import Verdict, judge
+from tamis.planning.join_verdict import JoinVerdict, judge
 from tamis.query.parse import catalog_of
 
 TWO = """
@@ -25,7 +25,7 @@ def verdict_of(
     sources: str = "a JOIN b",
     streams: str = TWO,
     select: str = "a.k",
-) -> Verdict:
+) -> JoinVerdict:
     """The verdict on an alert over `sources` with this WHERE."""
     where = f" WHERE {condition}" if condition else ""
     clause = f" ON {on}" if "JOIN" in sources else ""

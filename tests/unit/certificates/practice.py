@@ -13,7 +13,7 @@ from typing import Any
 
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import Omission
-from tamis.planning.verdict import Verdict, judge
+from tamis.planning.join_verdict import JoinVerdict, judge
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 
@@ -53,7 +53,7 @@ class Condition:
         )
         return catalog_of(*statements)
 
-    def judged(self) -> Verdict:
+    def judged(self) -> JoinVerdict:
         """What Tamis says of it."""
         catalog = self.catalog()
         return judge(catalog.alerts["q"], catalog)

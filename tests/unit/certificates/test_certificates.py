@@ -14,7 +14,7 @@ from tamis.expressions.nodes import Column, Expr, Literal, Type
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import Omission
-from tamis.planning.verdict import judge
+from tamis.planning.join_verdict import judge
 from tamis.query.parse import catalog_of
 
 WEATHER = """

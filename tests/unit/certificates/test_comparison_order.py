@@ -9,7 +9,7 @@ from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import Omission
 from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text as shown
-from tamis.planning.verdict import judge
+from tamis.planning.join_verdict import judge
 from tamis.query.parse import catalog_of
 
 WIDE = "CHECK ({0} BETWEEN -1e18 AND 1e18)"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from tamis.messaging.topic_reader import Record
-from tamis.messaging.unreadable_records import AT_ONCE, UnreadableRecords
+from tamis.messaging.topic_reader import AT_ONCE, Record, UnreadableRecords
 from tamis.telemetry import Metrics, get_logger
 
 

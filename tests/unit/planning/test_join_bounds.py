@@ -8,7 +8,7 @@ from tests.unit.certificates.catalogs import NEAR, TWO, verdict_of
 from tamis.bounded.memory import Memory
 from tamis.errors import RefusedError
 from tamis.planning.join_bounds import kept
-from tamis.planning.verdict import accepted, judge
+from tamis.planning.join_verdict import accepted, judge
 from tamis.query.parse import catalog_of
 
 DECLARED = """

@@ -16,11 +16,11 @@ import tamis.query
 import tamis.sharing
 import tamis_registry.core
 from tamis.identity_cache import IdentityCache
-from tamis.planning.verdict import judge
+from tamis.planning.join_verdict import judge
 from tamis.query.parse import catalog_of
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
-from tamis_registry.planning import PLANNER
 
 ALERT = f"CREATE ALERT {{}} AS SELECT a.k FROM a JOIN b ON {NEAR} WHERE a.x > b.x;"
 

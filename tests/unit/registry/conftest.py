@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from tamis.bounded.memory import Memory
 from tamis.messaging.records import Ack, Frontier, ShardState, StreamState
 from tamis.messaging.topics import stream_topic
 from tamis.plan.model import Definition, Input, Plan, StreamPlan, TimeBound, TopicPlan
 from tamis.planning.derived_topics import DerivedNumber
 from tamis.planning.incremental import Built
 from tamis.planning.topic_readers import ReaderSource
+from tamis.planning.verdict import Verdict
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.sharing.selectivity import StreamStatistics
 from tamis.sharing.topic_choice import TopicKey
@@ -29,15 +31,12 @@ SECOND = 1_000_000
 SPAN, L = 10 * SECOND, 5 * SECOND
 
 
-def explain(
-    made: AlertDef | DerivedDef, catalog: Catalog, readings: Mapping[str, StreamStatistics] | None = None
-) -> dict[str, Any]:
+def decide(made: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     """An alert called `unbounded…` isn't bounded; all others are."""
     bounded = not made.name.startswith("unbounded")
     allowed = isinstance(made, AlertDef) and made.options.allow_unbounded
-    verdict = "bounded" if bounded else "unbounded"
-    memory = {"verdict": verdict, "reason": "its name", "repairs": ["another name"], "bound": None}
-    return {"name": made.name, "kind": "alert", "accepted": bounded or allowed, "memory": memory}
+    memory = Memory("bounded" if bounded else "unbounded", None, "", "", "its name", ("another name",))
+    return Verdict(made.name, "alert", bounded or allowed, "its name", (), memory)
 
 
 def build(
@@ -93,7 +92,7 @@ def _definition(
     return Definition(alert.name, n, inputs, (), bounds, None, ())
 
 
-SIMPLE = Planner(explain, build)
+SIMPLE = Planner(decide, build)
 
 
 @dataclass

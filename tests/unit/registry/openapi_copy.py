@@ -10,10 +10,10 @@ import orjson
 from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.http.api import application
-from tamis_registry.planning import PLANNER
 from tamis_registry.proving.pool import provers_of
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
 
 COPY = Path(__file__).resolve().parents[3] / "docs/openapi.json"
 
@@ -21,7 +21,7 @@ COPY = Path(__file__).resolve().parents[3] / "docs/openapi.json"
 def described() -> dict[str, Any]:
     """The description that this release gives, without tokens."""
     metrics, health = Metrics("registry"), Health()
-    worker = Worker(KafkaSettings(), 2, PLANNER, metrics, health)
+    worker = RegistryLoop(KafkaSettings(), 2, PLANNER, metrics, health)
     document: dict[str, Any] = application(worker, provers_of(NO_ACCESS, 1), metrics, health).openapi()
     return document
 

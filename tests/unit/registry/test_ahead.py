@@ -10,9 +10,9 @@ from tests.fixtures.in_process_fleet import InProcessFleet, InProcessRegistry
 
 from tamis.messaging.records import Ack
 from tamis.plan.model import Plan
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.records import records, recover
-from tamis_registry.planning import PLANNER
 
 SECOND = 1_000_000
 NOW = 1_760_000_000 * SECOND

@@ -7,7 +7,7 @@ from tests.fixtures.in_process_fleet import InProcessRegistry
 
 from tamis.errors import TamisError
 from tamis.messaging.records import Ack
-from tamis_registry.core.shards.history import lacks
+from tamis_registry.core.shards.backfill import lacks
 from tamis_registry.core.state.records import difference, recover
 from tamis_registry.core.status import alert_status
 from tamis_registry.http.documents.alerts import alert_document

@@ -9,9 +9,9 @@ from types import FrameType
 
 from tamis.persistent.dicts import MOST_RECENT
 from tamis_registry.core.plan.change import Change
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
-from tamis_registry.planning import PLANNER
 
 # Dictionaries collect their new keys after so many changes: both numbers are as far from that.
 FEW, MANY = 140, 140 + MOST_RECENT

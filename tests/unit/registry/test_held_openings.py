@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tamis.messaging.silences import Held, Silence, decode, encode
-from tamis_registry.core.held_openings import HeldBack, HeldOpenings, held_back, held_opening
+from tamis_registry.core.silences import HeldBack, HeldOpenings, held_back, held_opening
 
 NOW = 100
 

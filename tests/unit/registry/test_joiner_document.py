@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.unit.registry.test_openapi import Made, made, make
 
-from tamis.instants import iso_text
+from tamis.durations import iso_text
 from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.records import Ack, Frontier, StreamState
-from tamis_registry.core.shards.rates import LEAST_SPAN, RECENT_SPAN, SPAN, Rates
+from tamis_registry.core.shards.fleet_reports import LEAST_SPAN, RECENT_SPAN, SPAN, Rates
 from tamis_registry.http.documents.alerts import alert_documents
 from tamis_registry.http.documents.edges import edge_documents
 from tamis_registry.http.documents.streams import stream_documents

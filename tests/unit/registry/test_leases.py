@@ -10,11 +10,11 @@ from tamis.errors import InputError, RefusedError, SqlErrors, TamisError
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.leases import new_lease
 from tamis_registry.core.plan.change import Change
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import Lease, State
 from tamis_registry.core.state.records import records, recover
 from tamis_registry.http.documents.leases import lease_document
-from tamis_registry.planning import PLANNER
 
 SECOND = 1_000_000
 SQL = """

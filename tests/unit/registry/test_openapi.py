@@ -17,16 +17,16 @@ from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis_registry.core import leases
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.http.api import application
+from tamis_registry.http.common.problems import Problem
+from tamis_registry.http.documents import Document
 from tamis_registry.http.documents.alerts import outcome_document
-from tamis_registry.http.documents.document import Document
-from tamis_registry.http.schemas.problems import Problem
-from tamis_registry.planning import PLANNER
-from tamis_registry.plans.origin import Origin
+from tamis_registry.plans import Origin
 from tamis_registry.proving.pool import provers_of
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
 
 STREAMS = """
 CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE CHECK (v BETWEEN 0 AND 100), WATERMARK FOR ts AS ts)
@@ -54,7 +54,7 @@ class Made:
 
     def __init__(self) -> None:
         metrics, health = Metrics("registry"), Health()
-        self.worker = Worker(KafkaSettings(), 2, PLANNER, metrics, health)
+        self.worker = RegistryLoop(KafkaSettings(), 2, PLANNER, metrics, health)
         self.registry = Registry(PLANNER, State(2), None, 0, 0)
         self.registry.done(self.registry.begin(0), 0)
         self.worker._registry, self.worker._away = self.registry, None
@@ -67,7 +67,7 @@ class Made:
         outcomes, change = self.registry.apply(text, self.now)
         self.registry.done(change, self.now)
         view = self.registry.view(self.now)
-        return [outcome_document(one, view) for one in outcomes]
+        return [outcome_document(one, one.explanation(), view) for one in outcomes]
 
     def check(self, path: str, document: Any, method: str = "get", status: str = "200") -> None:
         """Compare a document with the type of an operation's answer, and find further members."""

@@ -11,12 +11,12 @@ from tamis.messaging.records import Ack, Frontier, StreamState
 from tamis.plan.model import StreamPlan
 from tamis.query.model import PatternDef
 from tamis_registry.core.leases import new_lease
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.core.state.records import records, recover
 from tamis_registry.http.documents.alerts import alert_documents, outcome_document
-from tamis_registry.http.documents.patterns import whole_pattern_documents
-from tamis_registry.planning import PLANNER
+from tamis_registry.http.documents.streams import whole_pattern_documents
 
 VIB = (
     "CREATE STREAM vib (machine VARCHAR KEY, ts TIMESTAMP, value DOUBLE,"
@@ -167,7 +167,9 @@ def test_watched_streams_are_shown_as_their_base(registry: Registry) -> None:
     (stream,) = watched(registry)
     outcomes, change = registry.apply("SHOW STREAMS; SHOW PATTERNS; EXPLAIN shaken;", 0)
     registry.done(change, 0)
-    streams, patterns, explained = (outcome_document(outcome, registry.view(0)) for outcome in outcomes)
+    streams, patterns, explained = (
+        outcome_document(outcome, outcome.explanation(), registry.view(0)) for outcome in outcomes
+    )
     (row,) = streams["rows"]
     assert (row["name"], row["alerts"], row["topics"]) == ("vib", ["shaken"], [stream.topics[0].name])
     (source,) = explained["explain"]["queries"][0]["streams"]

@@ -13,9 +13,18 @@ from tamis.plan.document import PlanDocument
 from tamis.plan.model import Plan
 from tamis_registry.core.plan.change import Change
 from tamis_registry.kafka.store import OVERHEAD
-from tamis_registry.plans.history import BYTES, VERSIONS, History
-from tamis_registry.plans.origin import HEADER, MOST_BYTES, Origin
-from tamis_registry.plans.pending import LONGEST, RATE, SMALL, PendingPlan
+from tamis_registry.plans import (
+    BYTES,
+    HEADER,
+    LONGEST,
+    MOST_BYTES,
+    RATE,
+    SMALL,
+    VERSIONS,
+    History,
+    Origin,
+    PendingPlan,
+)
 
 
 def test_the_newest_plans_are_kept_whatever_their_order_and_size() -> None:

@@ -91,12 +91,12 @@ def test_an_alert_may_be_told_not_to(registry: Registry) -> None:
 
 def test_explain_says_which_stream_is_read(registry: Registry) -> None:
     (outcome,) = applied(registry, WARM)
-    sharing = outcome.query["streams"][0]["sharing"]
+    sharing = outcome.query.document()["streams"][0]["sharing"]
     assert (sharing["topic"], sharing["how"]) == ("tamis.stream.hot.1", "derived")
     told = "stream hot, which has all readings that it needs (an estimated 20 % of the stream)"
     assert sharing["reason"] == f"reads from {told}"
     (outcome,) = applied(registry, "EXPLAIN warm;")
-    assert outcome.query["streams"][0]["sharing"]["reason"] == f"continues to read from {told}"
+    assert outcome.explained["streams"][0]["sharing"]["reason"] == f"continues to read from {told}"
 
 
 def test_a_derived_stream_shows_its_topic_and_its_readers(registry: Registry) -> None:

@@ -17,7 +17,7 @@ from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer
 from tamis_registry.http.api import application
-from tamis_registry.http.common.reading_turns import READERS, WAITING, ReadingTurns
+from tamis_registry.http.common.fair_requests import READERS, WAITING, ReadingTurns
 from tamis_registry.proving.pool import provers_of
 
 

@@ -14,10 +14,10 @@ from tamis.errors import SqlErrors, TamisError
 from tamis.messaging.records import Ack
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import Definition, Plan
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.records import records, recover
 from tamis_registry.http.documents.alerts import outcome_document
-from tamis_registry.planning import PLANNER
 
 AIR = """
 CREATE FUNCTION f(x DOUBLE) RETURNS DOUBLE AS x * 2;
@@ -84,7 +84,7 @@ def test_a_changed_domain_replaces_every_alert_and_the_old_ones_keep_theirs(regi
     (outcome,) = applied(registry, "ALTER STREAM air ALTER COLUMN x SET CHECK (x BETWEEN -50 AND 100);")
     n = registry.plan.version
     assert outcome.result == "altered"
-    assert [(one.query["name"], one.result) for one in outcome.replanned] == [
+    assert [(one.verdict.name, one.result) for one in outcome.replanned] == [
         ("pair", "replaced"),
         ("mean", "replaced"),
         ("one", "replaced"),
@@ -96,7 +96,7 @@ def test_a_changed_domain_replaces_every_alert_and_the_old_ones_keep_theirs(regi
     assert isinstance(before["pair"], Definition)
     assert [i.interval for i in old.inputs] == [i.interval for i in before["pair"].inputs] == [10_000_000] * 2
     assert [i.interval for i in new.inputs] == [0, 0]
-    (pair,) = (one for one in outcome.replanned if one.query["name"] == "pair")
+    (pair,) = (one for one in outcome.replanned if one.verdict.name == "pair")
     assert [change.partition(": no omission")[0] for change in pair.changes[:2]] == [
         "edges omit no tuple of a any more",
         "edges omit no tuple of b any more",
@@ -132,7 +132,7 @@ def test_options_change_bounds_and_keep_joins(registry: Registry) -> None:
     stream = registry.plan.stream("air")
     assert stream is not None
     assert (stream.delay, stream.max_stall, stream.former) == (3_000_000, 600_000_000, ())
-    (pair,) = (one for one in outcome.replanned if one.query["name"] == "pair")
+    (pair,) = (one for one in outcome.replanned if one.verdict.name == "pair")
     assert pair.result == "kept" and "the bound of its memory was" in pair.changes[0]
     applied(registry, "ALTER STREAM air SET (idle_timeout = '5 s'), RESET (rate);")
     assert "rate" not in registry.state.statements["stream/air"].sql
@@ -191,7 +191,7 @@ def test_the_topic_of_a_derived_stream_does_not_change_while_it_is_read(registry
 
 def test_documents_say_what_was_planned_again(registry: Registry) -> None:
     outcomes = applied(registry, "ALTER STREAM air ADD COLUMN y DOUBLE;")
-    document = outcome_document(outcomes[0], registry.view(0))
+    document = outcome_document(outcomes[0], None, registry.view(0))
     assert document["result"] == "altered" and document["kind"] == "stream"
     assert [(one["name"], one["result"]) for one in document["replanned"]] == [
         ("pair", "replaced"),

@@ -129,7 +129,7 @@ def test_the_statement_explain_says_the_same_and_changes_nothing(registry: Regis
     said = replaces(registry, "CREATE OR REPLACE " + made)
     version, service = registry.plan.version, registry.state.alert("one")
     (outcome,) = applied(registry, f"EXPLAIN {replace} {made}")
-    assert outcome.query is not None and outcome.query["replaces"] == said
+    assert outcome.explained is not None and outcome.explained["replaces"] == said
     assert replaces(registry, f"EXPLAIN {replace} {made}") == said
     assert (registry.plan.version, registry.state.alert("one")) == (version, service)
     assert registry.state.catalog.alerts["one"].sql == f"CREATE {ONE}".rstrip(";")
@@ -137,8 +137,8 @@ def test_the_statement_explain_says_the_same_and_changes_nothing(registry: Regis
 
 def test_a_new_alert_that_is_only_explained_has_topics_too(registry: Registry) -> None:
     (outcome,) = applied(registry, "EXPLAIN CREATE ALERT new AS SELECT k FROM air WHERE x > 40;")
-    assert outcome.query is not None and "replaces" not in outcome.query
-    sharing = outcome.query["streams"][0]["sharing"]
+    assert outcome.explained is not None and "replaces" not in outcome.explained
+    sharing = outcome.explained["streams"][0]["sharing"]
     assert sharing["topic"] == "tamis.stream.air.1"
     assert "one" in [reader["name"] for reader in sharing["needs_all"]]
 

@@ -20,8 +20,7 @@ from tamis_registry.core.silences import (
     Wanted,
     acknowledgement,
 )
-from tamis_registry.http.records.open_episodes import Event, chosen
-from tamis_registry.http.state.silences import acknowledgement_document
+from tamis_registry.http.state.silences import Event, acknowledgement_document, chosen
 
 NOW = 100 * DAY
 HOT = AcknowledgedEpisode("e1", "hot", ("k", 5), (1,))

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.registry.test_openapi import Made, made
 
 from tamis.messaging.heartbeats import Heartbeat, SinkState
-from tamis_registry.http.state.sinks import sink_documents
+from tamis_registry.http.state.fleet import sink_documents
 
 SECOND = 1_000_000
 BEGIN = 100 * SECOND

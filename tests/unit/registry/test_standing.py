@@ -12,14 +12,14 @@ from tamis.errors import InputError, RefusedError
 from tamis.messaging.records import Ack, Frontier, StreamState
 from tamis.plan.model import StandingQuery
 from tamis.query.file_access import NO_ACCESS, UNRESTRICTED, FileAccess
-from tamis_registry.core.errors import UnboundedError
-from tamis_registry.core.plan.next_reports import PATIENCE
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.plan.retirement import unproven
 from tamis_registry.core.registry import Registry
+from tamis_registry.core.shards.fleet_reports import PATIENCE
 from tamis_registry.core.state.model import State
 from tamis_registry.core.state.records import records, recover
+from tamis_registry.core.statements.outcomes import UnboundedError
 from tamis_registry.http.documents.alerts import alert_documents
-from tamis_registry.planning import PLANNER
 
 STREAMS = """
 CREATE STREAM bids (item INT KEY, price BIGINT);

@@ -8,8 +8,7 @@ from tests.unit.edge.plans import air
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Plan
 from tamis_registry.core.state.model import State, Stored
-from tamis_registry.plans.history import History
-from tamis_registry.plans.origin import Origin
+from tamis_registry.plans import History, Origin
 from tamis_registry.startup import statements_lost
 
 VERSION = 7

@@ -11,9 +11,10 @@ from click.testing import CliRunner
 from tamis.cli import main
 from tamis.errors import SqlErrors
 from tamis.query.model import Drop
-from tamis_registry.core.errors import MissingError, UnboundedError
+from tamis_registry.core.errors import MissingError
 from tamis_registry.core.state.records import recover
 from tamis_registry.core.statements.catalog_changes import Conflict
+from tamis_registry.core.statements.outcomes import UnboundedError
 
 AIR = "CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE, WATERMARK FOR ts AS ts);"
 
@@ -127,7 +128,7 @@ def test_dropping_what_is_not_there(fleet: Any) -> None:
 def test_unbounded_needs_permission(fleet: Any) -> None:
     with pytest.raises(UnboundedError, match="unbounded: its name") as error:
         fleet.sql(alert("unbounded"))
-    assert error.value.document["memory"]["repairs"] == ["another name"]
+    assert error.value.query.document()["memory"]["repairs"] == ["another name"]
     assert error.value.hint == "it would be bounded with: another name"
     fleet.sql(alert("unbounded", options="WITH (allow_unbounded = true)"))
     assert [d.alert for d in fleet.plan.definitions] == ["unbounded"]
@@ -167,7 +168,7 @@ def test_show_and_explain_change_nothing(fleet: Any) -> None:
     before = fleet.version
     outcomes = fleet.sql("SHOW ALERTS; SHOW STREAMS; EXPLAIN q; EXPLAIN SELECT k FROM air WHERE v > 3;")
     assert [o.shows for o in outcomes[:2]] == ["alerts", "streams"]
-    assert [o.query["name"] for o in outcomes[2:]] == ["q", "line 1"]
+    assert [o.explained["name"] for o in outcomes[2:] if o.explained] == ["q", "line 1"]
     assert fleet.version == before
     assert [q["name"] for q in fleet.registry.explain(alert("r") + "EXPLAIN q;")] == ["r", "q"]
     assert fleet.version == before and fleet.registry.state.alert("r") is None

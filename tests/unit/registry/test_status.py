@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
+from tamis.durations import iso_text
 from tamis.errors import InputError, RefusedError
-from tamis.instants import iso_text
 from tamis.messaging.records import Ack
 from tamis.plan.model import Definition, Input, TimeBound
 from tamis_registry.core.errors import MissingError

@@ -8,7 +8,7 @@ from tests.unit.registry.test_leases import ask, started
 
 from tamis.messaging.records import Observation
 from tamis.predicates.selectivity import Sketch, observe
-from tamis_registry.core.plan.stream_statistics import CHANCE, distance
+from tamis_registry.core.plan.draft_plan import CHANCE, distance
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.records import records, recover
 from tamis_registry.kafka.reports import read_observation
@@ -60,9 +60,9 @@ def test_explain_says_what_an_estimate_rests_on(registry: Registry) -> None:
 def test_explain_says_by_what_an_alert_is_served_that_runs(registry: Registry) -> None:
     made, change = registry.apply("CREATE ALERT q AS SELECT k FROM air WHERE x < 20;", 0)
     registry.done(change, 0)
-    assert made[0].query is not None and made[0].query["streams"][0]["sharing"]["how"] == "own"
+    assert made[0].query is not None and made[0].query.document()["streams"][0]["sharing"]["how"] == "own"
     registry.observe(told("air:e1/s", (0, 40), 1))
-    for found in (registry.explain("EXPLAIN q;"), [o.query for o in registry.apply("EXPLAIN q;", 0)[0]]):
+    for found in (registry.explain("EXPLAIN q;"), [o.explained for o in registry.apply("EXPLAIN q;", 0)[0]]):
         assert found[0] is not None
         (source,) = found[0]["streams"]
         assert source["selectivity"] == {

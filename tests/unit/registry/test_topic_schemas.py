@@ -18,10 +18,10 @@ from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import Plan
 from tamis_registry.core.leases import new_lease
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.records import records, recover
 from tamis_registry.http.documents.leases import lease_document
-from tamis_registry.planning import PLANNER
 
 SECOND = 1_000_000
 NOW = 1_700_000_000 * SECOND

@@ -21,16 +21,16 @@ from tamis.settings import KafkaSettings
 from tamis.settings.token_file import TokenFile
 from tamis.telemetry import Health, Metrics
 from tamis.web.tokens import digest
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.http.api import application
 from tamis_registry.http.definitions import trials as http_trials
-from tamis_registry.kafka import recent_samples
+from tamis_registry.kafka import stream_tuples
 from tamis_registry.kafka.newest import Entry, NewestReader
-from tamis_registry.planning import PLANNER
 from tamis_registry.proving import trial as trials
 from tamis_registry.proving.messages import Needed, NeededStream, Sample, Trial, TrialLimits, Tried
 from tamis_registry.proving.pool import provers_of
 from tamis_registry.proving.trial import try_out
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
 
 BEGIN = 1_700_000_000_000_000
 SECOND = 1_000_000
@@ -154,7 +154,7 @@ def test_a_reading_in_several_topics_is_in_the_sample_once() -> None:
             most |= Counter((e.value["_"]["shard"], e.value["ts"]) for e in entries if e.topic == topic)
         names = {"t1": {"k": "k", "ts": "ts"}, "t2": {"k": "k", "ts": "ts", "x": "other"}}
         names["t3"] = names["t1"]
-        sample = recent_samples.sample_of(entries, names, NeededStream(frozenset({"k", "ts"}), "ts"))
+        sample = stream_tuples.sample_of(entries, names, NeededStream(frozenset({"k", "ts"}), "ts"))
         found = sorted(sorted(row["ts"] for row in part) for part in sample.parts)
         shards = {shard for shard, _ in most}
         assert found == sorted(sorted(ts for one, ts in most.elements() if one == shard) for shard in shards)
@@ -168,13 +168,13 @@ def test_values_that_no_edge_writes_are_not_in_the_sample() -> None:
     for _ in range(300):
         deep = [deep]
     entries = [entry("t", "e/1", n, {"x": x}) for n, x in enumerate((1, deep, {"a": 1}, None, "y"))]
-    sample = recent_samples.sample_of(entries, {"t": {"v": "x"}}, NeededStream(frozenset({"v"}), None))
+    sample = stream_tuples.sample_of(entries, {"t": {"v": "x"}}, NeededStream(frozenset({"v"}), None))
     assert [row["v"] for row in sample.parts[0]] == [1, None, "y"]
 
 
 def test_readings_without_event_time_keep_kafka_s_order() -> None:
     entries = [entry("t", "e/1", n, {"x": 9 - n}) for n in range(3)]
-    sample = recent_samples.sample_of(entries, {"t": {"v": "x"}}, NeededStream(frozenset({"v"}), None))
+    sample = stream_tuples.sample_of(entries, {"t": {"v": "x"}}, NeededStream(frozenset({"v"}), None))
     assert sample.parts == (tuple({"v": 9 - n, "_order": BEGIN + n} for n in range(3)),)
 
 
@@ -183,9 +183,9 @@ def test_a_stream_needs_a_topic_with_the_columns() -> None:
     registry = started(STREAMS + WIDE + "CREATE ALERT warm AS SELECT k FROM wide WHERE x > 40;")
     plan, reader = registry.plan, NewestReader(KafkaSettings())
     with pytest.raises(RefusedError, match="no topic of stream wide has y, since no query in service reads"):
-        recent_samples.recent_sample(reader, plan, "wide", NeededStream(frozenset({"k", "ts", "y"}), "ts"))
+        stream_tuples.recent_sample(reader, plan, "wide", NeededStream(frozenset({"k", "ts", "y"}), "ts"))
     with pytest.raises(RefusedError, match="stream surface has no topic, since no query reads it"):
-        recent_samples.recent_sample(reader, plan, "surface", NeededStream(frozenset({"ts"}), "ts"))
+        stream_tuples.recent_sample(reader, plan, "surface", NeededStream(frozenset({"ts"}), "ts"))
 
 
 TEXTS = {"grafana": "tamis_reader", "ci": "tamis_writer"}
@@ -201,7 +201,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
     ]
     file.write_text("\n".join(["tokens:", *lines, ""]))
     metrics, health = Metrics("registry"), Health()
-    worker = Worker(KafkaSettings(), 2, PLANNER, metrics, health)
+    worker = RegistryLoop(KafkaSettings(), 2, PLANNER, metrics, health)
     tokens = TokenFile(file)
     app = application(worker, provers_of(NO_ACCESS, 1), metrics, health, tokens=tokens)
     return TestClient(app, base_url="http://localhost")

@@ -20,21 +20,21 @@ from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer
+from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
 from tamis_registry.http.api import application
 from tamis_registry.kafka.store import AT_ONCE, Store
-from tamis_registry.planning import PLANNER
 from tamis_registry.proving.pool import provers_of
-from tamis_registry.worker import TURN_SECONDS, Worker
+from tamis_registry.registry_loop import TURN_SECONDS, RegistryLoop
 
 STREAM = """CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 100),
   WATERMARK FOR ts AS ts);"""
 
 
-def idle_worker() -> Worker:
+def idle_worker() -> RegistryLoop:
     """A worker whose loop doesn't run, with a registry that has one stream."""
-    worker = Worker(KafkaSettings(), 2, PLANNER, Metrics("registry"), Health())
+    worker = RegistryLoop(KafkaSettings(), 2, PLANNER, Metrics("registry"), Health())
     registry = Registry(PLANNER, State(2), None, 0, 0)
     registry.done(registry.begin(0), 0)
     _, change = registry.apply(STREAM, 1)
@@ -125,7 +125,7 @@ def test_the_loop_does_not_wait_for_jobs_while_more_reports_are_there(
     store = Store.__new__(Store)
     store.behind, store._reader = False, cast(Any, SimpleNamespace(poll=poll, close=lambda: None))
     worker = idle_worker()
-    monkeypatch.setattr("tamis_registry.worker.Store", lambda *_: store)
+    monkeypatch.setattr("tamis_registry.registry_loop.Store", lambda *_: store)
     for name in ("_start", "_take_reports", "_tick", "_write_plan"):
         monkeypatch.setattr(worker, name, lambda *_, **__: None)
     monkeypatch.setattr(worker, "_one_job", one_job)

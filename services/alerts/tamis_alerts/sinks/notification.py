@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from tamis.messaging.json_bytes import json_bytes
+from tamis.messaging.records import json_bytes
 from tamis.messaging.silences import check_event
 from tamis.printable import printable
 from tamis.telemetry import get_logger

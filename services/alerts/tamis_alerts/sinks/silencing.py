@@ -23,8 +23,8 @@ from tamis.errors import UnavailableError
 from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.connection import NOT_AUTHORIZED, NotAuthorizedError
 from tamis.messaging.silences import Held, Silence, encode
+from tamis.messaging.topic_reader import UnreadableRecords
 from tamis.messaging.topics import MAX_RECORD_BYTES, SILENCES
-from tamis.messaging.unreadable_records import UnreadableRecords
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
 from tamis_alerts.core.silences import Decision, HeldOpenings

@@ -26,8 +26,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.connection import Connection
 from tamis.messaging.heartbeats import SinkState
-from tamis.messaging.json_bytes import json_bytes
-from tamis.messaging.records import canonical_key
+from tamis.messaging.records import canonical_key, json_bytes
 from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger

@@ -13,9 +13,8 @@ from tamis.errors import InputError, TamisError
 from tamis.messaging import topics
 from tamis.messaging.plans import newest, newest_plan
 from tamis.messaging.records import Frontier, read_frontier
-from tamis.messaging.topic_reader import Record, TopicReader
+from tamis.messaging.topic_reader import Record, TopicReader, UnreadableRecords
 from tamis.messaging.topics import stream_of
-from tamis.messaging.unreadable_records import UnreadableRecords
 from tamis.plan.model import Plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, get_logger

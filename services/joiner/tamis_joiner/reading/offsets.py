@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from tamis.messaging.connection import Connection
-from tamis.messaging.listed_offsets import listed_offset
+from tamis.messaging.connection import Connection, listed_offset
 
 Offsets = Mapping[str, Mapping[str, int]]
 """By topic and partition number, the offset of the next record."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tamis.errors import NotAcceptedError, RefusedError
+from tamis.errors import RefusedError
 
 
 class MissingError(RefusedError):
@@ -18,11 +16,3 @@ def lists(kind: str, what: str = "what there is") -> str:
     '`tamis get edges` (GET /v1/edges) lists what there is'
     """
     return f"`tamis get {kind}` (GET /v1/{kind}) lists {what}"
-
-
-class UnboundedError(NotAcceptedError):
-    """The query's memory isn't proven to be bounded. `document` is the query's part of EXPLAIN's document."""
-
-    def __init__(self, what: str, *, where: str, hint: str, document: dict[str, Any]) -> None:
-        self.document = document
-        super().__init__(what, where=where, hint=hint)

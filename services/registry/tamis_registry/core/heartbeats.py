@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tamis.instants import iso_text
+from tamis.durations import iso_text
 from tamis.messaging.heartbeats import ALERTS, JOINER, LATE_SECONDS, Heartbeat, SinkState
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER, FleetReports
 

@@ -21,33 +21,28 @@ from tamis.query.model import (
     Statement,
     StreamDef,
 )
-from tamis_registry.core.held_openings import HeldOpening, HeldOpenings
 from tamis_registry.core.leases import end, expired, take
-from tamis_registry.core.plan import shared_topics, stream_statistics
+from tamis_registry.core.plan import shared_topics
 from tamis_registry.core.plan.change import Change, Final
-from tamis_registry.core.plan.draft_plan import plan_draft
-from tamis_registry.core.plan.next_reports import NextReports
+from tamis_registry.core.plan.draft_plan import check_stream, plan_draft, take_up, with_schemas
 from tamis_registry.core.plan.planner import Planner, knowing
 from tamis_registry.core.plan.retirement import still_needed
-from tamis_registry.core.plan.topic_schemas import check_stream, with_schemas
 from tamis_registry.core.shards import membership
-from tamis_registry.core.shards.backfill import forget_unread
-from tamis_registry.core.shards.fleet_reports import FleetReports
+from tamis_registry.core.shards.backfill import check_history, forget_unread
+from tamis_registry.core.shards.fleet_reports import FleetReports, NextReports
 from tamis_registry.core.shards.time_restart import restart_times
-from tamis_registry.core.silences import Kept, Silences
+from tamis_registry.core.silences import HeldOpening, HeldOpenings, Kept, Silences
 from tamis_registry.core.snapshot import Snapshot
 from tamis_registry.core.state.model import Lease, State, definitions
 from tamis_registry.core.state.records import difference
 from tamis_registry.core.statements.application import TextApplication
-from tamis_registry.core.statements.history import check_history
-from tamis_registry.core.statements.outcomes import Outcome, tell
+from tamis_registry.core.statements.outcomes import Outcome, reasons
 from tamis_registry.core.statements.reading import (
     OutdatedError,
     Read,
     parsed,
     same_definitions,
 )
-from tamis_registry.core.statements.reasons import reasons
 from tamis_registry.core.statements.recovery import parse_all
 from tamis_registry.core.status import View
 
@@ -165,9 +160,9 @@ class Registry:
         keep: bool = False,
         planner: Planner | None = None,
     ) -> tuple[list[Outcome], Change]:
-        """Apply parsed statements; `planner` explains them in place of the registry's own planner."""
+        """Apply parsed statements; `planner` decides them in place of the registry's own planner."""
         draft = self.state.draft()
-        stream_statistics.take_up(draft, self.seen)
+        take_up(draft, self.seen)
         before = self.state.catalog if keep else None
         fold = TextApplication(draft, planner or self._planner, draft.version + 1, self._built, before)
         for statement in statements:
@@ -178,12 +173,12 @@ class Registry:
                 check_history(made, draft, self.seen)
         outcomes = [fold.take(statement) for statement in statements]
         change = self._change(draft, now, reasons(statements, outcomes))
-        for outcome in outcomes:
-            if outcome.result == "explained" or change.considered is None:
-                continue
-            queries = [] if outcome.query is None else [outcome.query]
-            for query in (*queries, *(one.query for one in outcome.replanned)):
-                tell(query, change.state, change.considered)
+        if change.considered is not None:
+            served = change.state, change.considered
+            outcomes = [
+                replace(one, query=replace(one.query, served=served)) if one.query is not None else one
+                for one in outcomes
+            ]
         return outcomes, change
 
     def subscribe(self, wanted: Lease, now: int) -> tuple[Lease, Change]:
@@ -192,7 +187,7 @@ class Registry:
         lease, what = take(draft, wanted, draft.version + 1)
         self.seen.asked[wanted.id] = now
         if what == "new" and lease.subscription is not None:
-            stream_statistics.take_up(draft, self.seen)
+            take_up(draft, self.seen)
             change = self._change(draft, now, (f"lease of {lease.stream}",))
             return change.state.leases[lease.id], change
         return lease, Change(draft, difference(self._found, draft) if what != "known" else {})
@@ -230,7 +225,7 @@ class Registry:
     def snapshot(self) -> Snapshot:
         """A copy of the state, for questions that change nothing. The registry can continue meanwhile."""
         draft = self.state.draft()
-        stream_statistics.take_up(draft, self.seen)
+        take_up(draft, self.seen)
         return Snapshot(self._planner, draft, self._built)
 
     def explain(self, text: str, file: str | None = None) -> list[dict[str, Any]]:

@@ -8,15 +8,15 @@ from functools import cached_property
 from itertools import islice
 from typing import Literal
 
+from tamis.durations import iso_text
 from tamis.identity_cache import IdentityCache
-from tamis.instants import iso_text
 from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.heartbeats import joiner_silent
 from tamis_registry.core.plan.retirement import still_needed, unproven
+from tamis_registry.core.shards.backfill import lacks, waits_for
 from tamis_registry.core.shards.fleet_reports import FleetReports
-from tamis_registry.core.shards.history import lacks, waits_for
-from tamis_registry.core.shards.unused import unmissed
+from tamis_registry.core.shards.membership import unmissed
 from tamis_registry.core.state.model import FORGOTTEN, Retiring, Shard, State, Stored
 
 AlertState = Literal["starting", "running", "degraded", "paused", "refused"]

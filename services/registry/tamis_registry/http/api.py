@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from tamis.errors import InputError, TamisError
 from tamis.plan.json_form import decode_plan
+from tamis.plan.model import Plan
 from tamis.query.names import normalized_name, suggest
 from tamis.settings.token_file import TokenFile
 from tamis.telemetry import Health, Metrics, get_logger
@@ -23,38 +24,33 @@ from tamis.web.guard import Guard
 from tamis.web.problems import answer_with_problems, problem
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.status import View
-from tamis_registry.http.common.docs_page import docs_route
-from tamis_registry.http.common.fair_requests import FairRequests
-from tamis_registry.http.common.openapi import PROBLEMS, TAGS, described
+from tamis_registry.http.common.fair_requests import FairRequests, ReadingTurns
+from tamis_registry.http.common.openapi import PROBLEMS, TAGS, described, docs_route
 from tamis_registry.http.common.parts import BODY_LIMIT, Name, as_json
 from tamis_registry.http.common.problems import problem_of
-from tamis_registry.http.common.reading_turns import ReadingTurns
 from tamis_registry.http.common.rights import require_tokens, works_long
 from tamis_registry.http.definitions.leases import lease_routes
 from tamis_registry.http.definitions.names import name_routes
-from tamis_registry.http.definitions.shards import shard_routes
 from tamis_registry.http.definitions.statements import Statements, statement_routes
 from tamis_registry.http.definitions.trials import Trials, trial_routes
+from tamis_registry.http.documents import Document
 from tamis_registry.http.documents.alerts import alert_documents, whole_alert
-from tamis_registry.http.documents.document import Document
 from tamis_registry.http.documents.edges import edge_documents
-from tamis_registry.http.documents.patterns import pattern_documents, whole_pattern_documents
-from tamis_registry.http.documents.plans import origin_document, plan_document
-from tamis_registry.http.documents.streams import stream_documents
+from tamis_registry.http.documents.streams import pattern_documents, stream_documents, whole_pattern_documents
 from tamis_registry.http.live.broadcast import Broadcast
 from tamis_registry.http.live.console import console_routes
 from tamis_registry.http.live.events import event_routes
-from tamis_registry.http.records.readings import reading_routes
 from tamis_registry.http.schemas import definitions as types
 from tamis_registry.http.state.episodes import episode_routes
+from tamis_registry.http.state.fleet import kafka_routes, shard_routes, sink_routes
 from tamis_registry.http.state.joiner import joiner_routes
-from tamis_registry.http.state.kafka import kafka_routes
+from tamis_registry.http.state.readings import reading_routes
 from tamis_registry.http.state.silences import silence_routes
-from tamis_registry.http.state.sinks import sink_routes
 from tamis_registry.http.state.topics import topic_routes
 from tamis_registry.kafka.newest import NewestReader
+from tamis_registry.plans import Origin
 from tamis_registry.proving.pool import Provers
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
 
 _log = get_logger("tamis.registry")
 
@@ -79,7 +75,7 @@ class Kind:
 
 
 def application(
-    worker: Worker,
+    loop: RegistryLoop,
     provers: Provers,
     metrics: Metrics,
     health: Health,
@@ -111,23 +107,23 @@ def application(
         require_tokens(app, tokens, metrics)
     app.add_middleware(Guard, body_limit=BODY_LIMIT, hosts=hosts)  # added last, it comes first
     _errors(app)
-    statement_routes(app, Statements(worker, provers, metrics))
-    _reading(app, worker)
-    topic_routes(app, worker)
-    lease_routes(app, worker)
-    name_routes(app, worker)
-    shard_routes(app, worker)
-    joiner_routes(app, worker)
-    kafka_routes(app, worker)
-    sink_routes(app, worker)
-    reader = NewestReader(worker.kafka)
+    statement_routes(app, Statements(loop, provers, metrics))
+    _reading(app, loop)
+    topic_routes(app, loop)
+    lease_routes(app, loop)
+    name_routes(app, loop)
+    shard_routes(app, loop)
+    joiner_routes(app, loop)
+    kafka_routes(app, loop)
+    sink_routes(app, loop)
+    reader = NewestReader(loop.kafka)
     turns = ReadingTurns()
-    reading_routes(app, worker, reader, turns)
-    trial_routes(app, Trials(worker, provers, reader, turns))
-    silence_routes(app, worker, reader, turns)
-    episode_routes(app, worker, reader, turns)
-    app.state.broadcast = Broadcast(worker, worker.kafka)
-    event_routes(app, worker, app.state.broadcast, tokens)
+    reading_routes(app, loop, reader, turns)
+    trial_routes(app, Trials(loop, provers, reader, turns))
+    silence_routes(app, loop, reader, turns)
+    episode_routes(app, loop, reader, turns)
+    app.state.broadcast = Broadcast(loop, loop.kafka)
+    event_routes(app, loop, app.state.broadcast, tokens)
     return app
 
 
@@ -149,9 +145,9 @@ def _errors(app: FastAPI) -> None:
         return problem(HTTPStatus.BAD_REQUEST, "invalid-input", "The request is wrong", faults)
 
 
-def _reading(app: FastAPI, worker: Worker) -> None:
+def _reading(app: FastAPI, loop: RegistryLoop) -> None:
     def show(kind: Kind, name: str | None) -> Response:
-        with worker.reading() as (registry, now):
+        with loop.reading() as (registry, now):
             view = registry.view(now)
             rows = kind.documents(view)
             if name is None:
@@ -179,13 +175,13 @@ def _reading(app: FastAPI, worker: Worker) -> None:
         response_model=list[types.PlanSummary],
     )
     def plans() -> Response:
-        known = worker.plans.summaries(_summary)
+        known = loop.plans.summaries(_summary)
         newest = max((plan["version"] for plan in known), default=0)
         return as_json(
             [
-                {**plan, **origin_document(origin), "newest": plan["version"] == newest}
+                {**plan, **_origin_document(origin), "newest": plan["version"] == newest}
                 for plan in known
-                if (origin := worker.plans.origin(plan["version"])) is not None
+                if (origin := loop.plans.origin(plan["version"])) is not None
             ]
         )
 
@@ -197,7 +193,7 @@ def _reading(app: FastAPI, worker: Worker) -> None:
         response_model=types.WholePlan,
     )
     def plan(version: int) -> Response:
-        document = worker.plans.get(version)
+        document = loop.plans.get(version)
         if document is None:
             raise MissingError(f"there is no plan {version}", hint=lists("plans", "the newest"))
         return Response(document, media_type="application/json")
@@ -231,10 +227,26 @@ def _routes(
         return show(one_of, name)
 
 
+def _origin_document(origin: Origin) -> Document:
+    """The time at which a plan version was made, and why."""
+    return {"made": origin.time, "why": list(origin.why)}
+
+
+def _plan_document(plan: Plan) -> Document:
+    """One line about a plan version."""
+    return {
+        "version": plan.version,
+        "definitions": [f"{d.alert}@{d.version}" for d in plan.queries],
+        "retiring": sorted(plan.retiring),
+        "topics": [topic.name for stream in plan.streams for topic in stream.topics],
+        "shards": len(plan.since),
+    }
+
+
 def _summary(document: bytes) -> Document | None:
     """One line about a plan, if this version of Tamis can read the plan."""
     try:
-        return plan_document(decode_plan(document))
+        return _plan_document(decode_plan(document))
     except InputError as error:
         _log.warning("a plan can't be read", error=str(error))
         return None

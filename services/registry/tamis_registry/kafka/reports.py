@@ -6,13 +6,12 @@ from tamis.errors import InputError
 from tamis.messaging.heartbeats import read_heartbeat
 from tamis.messaging.records import Observation, read_ack, read_frontier
 from tamis.messaging.silences import Held, decode
-from tamis.messaging.topic_reader import Record
+from tamis.messaging.topic_reader import Record, UnreadableRecords
 from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SILENCES, SKETCHES
-from tamis.messaging.unreadable_records import UnreadableRecords
 from tamis.predicates.selectivity import Sketch
 from tamis.telemetry import Metrics, get_logger
-from tamis_registry.core.held_openings import held_opening
 from tamis_registry.core.registry import Registry
+from tamis_registry.core.silences import held_opening
 
 _log = get_logger("tamis.registry")
 

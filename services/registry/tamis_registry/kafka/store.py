@@ -34,8 +34,7 @@ from tamis_registry.core.silences import Kept
 from tamis_registry.core.state.records import FLEET, damage, owned_by, owner
 from tamis_registry.kafka.plan_parts import PlanParts
 from tamis_registry.kafka.topic_admin import TopicAdmin
-from tamis_registry.plans.history import History, claimed, whole_version
-from tamis_registry.plans.origin import Origin
+from tamis_registry.plans import History, Origin, claimed, whole_version
 
 TRANSACTION_SECONDS = 10.0
 # A plan says the same of thousands of queries: a fifteenth is left of it.

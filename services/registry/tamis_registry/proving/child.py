@@ -18,7 +18,7 @@ from tamis.identity_cache import IdentityCache
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.telemetry import get_logger
 from tamis_registry.core.statements.reading import read
-from tamis_registry.proving.limits import data_bytes, limit, too_large
+from tamis_registry.proving.fork import data_bytes, limit, too_large
 from tamis_registry.proving.messages import (
     MOST_ANSWER,
     Answer,

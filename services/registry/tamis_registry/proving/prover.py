@@ -17,12 +17,14 @@ from tamis.errors import RefusedError, UnavailableError
 from tamis.query.model import Catalog
 from tamis.telemetry import get_logger
 from tamis_registry.core.statements.reading import Read
-from tamis_registry.proving.limits import data_bytes
+from tamis_registry.proving.fork import data_bytes
 from tamis_registry.proving.messages import (
+    Difference,
     Failed,
     Needed,
     Progress,
     Request,
+    Sent,
     Settings,
     Trial,
     TrialRequest,
@@ -30,7 +32,6 @@ from tamis_registry.proving.messages import (
     decoded,
     is_read,
 )
-from tamis_registry.proving.replica import Difference, Sent
 
 # A process that waits for a core must not be taken for one that computes: several times its processor time.
 WAIT_FACTOR = 5

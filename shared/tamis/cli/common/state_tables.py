@@ -8,8 +8,7 @@ from typing import Any
 import orjson
 
 from tamis.doctor.registry import unusual
-from tamis.durations import seconds
-from tamis.instants import exact_text, iso_text
+from tamis.durations import exact_text, iso_text, seconds
 from tamis.printable import printable
 
 HEADINGS = {

@@ -11,8 +11,10 @@ import orjson
 
 from tamis.cli.common.options import names_of, registry_option
 from tamis.cli.common.output import say, write, write_json
+from tamis.cli.common.state_tables import covered
+from tamis.durations import iso_text
 from tamis.errors import InputError
-from tamis.instants import iso_text
+from tamis.query.units import parse_duration
 from tamis.web.registry_client import RegistryClient
 
 
@@ -55,8 +57,6 @@ def command(
     given several times, one of its values is enough. Sinks for programs (alertmanager, mqtt, kafka) ignore
     silences, unless their configuration says otherwise.
     """
-    from tamis.cli.common.state_tables import covered
-    from tamis.query.units import parse_duration
 
     wanted: dict[str, Any] = {"seconds": parse_duration(duration) / 1e6, "comment": comment, "by": caller()}
     if alerts:

@@ -15,11 +15,10 @@ from tamis.cli.shell.newest_readings import (
     readings_query,
     statement_of,
 )
-from tamis.durations import seconds
+from tamis.durations import iso_text, seconds
 from tamis.errors import SqlError, SqlErrors
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Value
-from tamis.instants import iso_text
 from tamis.query.statements.inline_patterns import inline_patterns
 from tamis.query.syntax.text import Piece, Text, split
 from tamis.web.registry_client import RegistryClient

@@ -18,7 +18,7 @@ from tamis.expressions.python_functions import calls, name_of
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import identifier, interval
 from tamis.plan.model import TimeBound
-from tamis.planning.verdict import Verdict, judge
+from tamis.planning.join_verdict import JoinVerdict, judge
 from tamis.query.model import AlertDef, Catalog, ColumnDef, DerivedDef, StreamDef
 
 # The domain that is tried for a column without one: positive, so that no division by zero is left.
@@ -52,7 +52,7 @@ def advice(definition: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, tup
 
 
 def _fewer_calls(
-    definition: AlertDef | DerivedDef, catalog: Catalog, verdict: Verdict
+    definition: AlertDef | DerivedDef, catalog: Catalog, verdict: JoinVerdict
 ) -> dict[str, tuple[str, ...]]:
     """The option `within`, if it saves calls of Python functions of an alert over one stream."""
     (omission,) = verdict.omissions
@@ -94,7 +94,7 @@ def _bounds(alias: str, analysis: Analysis) -> Iterator[str]:
 
 
 def _declarations(
-    alias: str, definition: AlertDef | DerivedDef, catalog: Catalog, verdict: Verdict
+    alias: str, definition: AlertDef | DerivedDef, catalog: Catalog, verdict: JoinVerdict
 ) -> Iterator[str]:
     """Domains and NOT NULL of the fewest columns that the condition reads, if they allow omission."""
     absence = verdict.analysis.absent.get(alias)

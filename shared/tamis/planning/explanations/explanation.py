@@ -2,23 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
 
 from tamis.bounded.memory import Memory
 from tamis.bounded.timeless.proof import Growth
-from tamis.expressions.nodes import Expr
-from tamis.expressions.sql_text import to_sql
+from tamis.durations import seconds
+from tamis.expressions.nodes import Expr, Type
 from tamis.plan.model import GREATEST
-from tamis.planning.watched_source import WatchedSource
-from tamis.query.model import Session, Source, StreamDef, Window
-from tamis.query.patterns.watch_text import WatchText
+from tamis.planning.verdict import sql_over, with_implied
+from tamis.query.model import Rate, Session, StreamDef, Window
+from tamis.query.patterns.watch_text import call_text, window_text
+from tamis.query.watches import NamedPattern, Watch, WindowFunction, pattern_watches, window_functions
 from tamis.sharing.selectivity import ShareEstimate
+from tamis.watching.key_history import bytes_per_key, most_readings
+from tamis.watching.series_watcher import SeriesWatcher
 
-_IMPLIED = "The other conditions imply {}, by which edges filter, too"
+# Patterns of one call that the text names; the JSON document has all of them.
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class WatchedSource:
+    """The patterns and the window functions of a source; None without any."""
+
+    patterns: PatternSource | None
+    windows: WindowSource | None
+
+    @staticmethod
+    def of(stream: StreamDef) -> WatchedSource:
+        """The watches of a watched stream."""
+        patterns, windows = pattern_watches(stream.watches), window_functions(stream.watches)
+        keys = stream.keys if stream.key else 1
+        watcher = SeriesWatcher(patterns)
+        return WatchedSource(
+            PatternSource(patterns, watcher.most_needed, watcher.bytes_per_key, keys) if patterns else None,
+            WindowSource(windows, stream.rate, keys) if windows else None,
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The fields of the explanation's JSON object; durations are microseconds."""
+        return {
+            **({"similar": self.patterns.document()} if self.patterns else {}),
+            **({"over": self.windows.document()} if self.windows else {}),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Sentences for people."""
+        for part in (self.patterns, self.windows):
+            if part is not None:
+                yield from part.lines()
+
+
+@dataclass(frozen=True)
+class PatternSource:
+    """The patterns of a source. An edge keeps so many `readings` and `bytes` of each key for them."""
+
+    watches: tuple[Watch, ...]
+    readings: int
+    bytes: int
+    keys: int | None  # that the stream declares
+
+    def document(self) -> dict[str, Any]:
+        """Calls with all of their patterns; durations are microseconds."""
+        return {
+            "calls": [
+                {
+                    "call": call_text(watch),
+                    "patterns": [
+                        {"name": one.name, "length": len(one.values), "max_gap": one.max_gap}
+                        for one in watch.patterns
+                    ],
+                }
+                for watch in self.watches
+            ],
+            "readings_per_key": self.readings,
+            "bytes_per_key": self.bytes,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Sentences for people."""
+        for watch in self.watches:
+            yield f"{call_text(watch)} compares with {_patterns(watch.patterns)}"
+        gaps = sorted({one.max_gap for watch in self.watches for one in watch.patterns})
+        between = " to ".join(seconds(gap) for gap in dict.fromkeys((gaps[0], gaps[-1])))
+        yield f"no window has a gap of more than {between} between two readings"
+        whole = "" if self.keys in (None, 1) else f", {self.bytes * (self.keys or 1):,} bytes for all keys"
+        of = "" if self.keys == 1 else " of each key"
+        yield f"an edge keeps the latest {self.readings} readings{of} in {self.bytes:,} bytes{whole}"
+
+
+@dataclass(frozen=True)
+class WindowSource:
+    """The window functions of a source. `rate` and `keys` are what the stream declares."""
+
+    functions: tuple[WindowFunction, ...]
+    rate: Rate | None
+    keys: int | None
+
+    def document(self) -> dict[str, Any]:
+        """Calls with the limits of their frames; `readings_per_key` is None without a declared rate."""
+        return {
+            "calls": [
+                {"call": window_text(one), "rows": one.frame.first, "age": one.frame.span}
+                for one in self.functions
+            ],
+            "readings_per_key": self._readings,
+            "bytes_per_key": self._bytes,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Sentences for people."""
+        for one in self.functions:
+            age = seconds(one.frame.span)
+            limit = f": readings of the same key that are at most {age} older"
+            yield f"{window_text(one)}{limit if one.frame.first is not None else ''}"
+        of = "" if self.keys == 1 else " of each key"
+        if self._readings is None or self._bytes is None:
+            span = seconds(max(one.frame.span for one in self.functions if one.frame.first is None))
+            kept = f"an edge keeps the readings of the last {span}{of}"
+            yield f"{kept}: at most rate x {span}, and the stream declares no rate"
+            return
+        whole = "" if self.keys in (None, 1) else f", {self._bytes * (self.keys or 1):,} bytes for all keys"
+        count = f"{self._readings:,} reading{'' if self._readings == 1 else 's'}"
+        texts = any(one.value.type is Type.VARCHAR for one in self.functions)
+        more = ", plus the texts of these readings" if texts else ""
+        yield f"an edge keeps at most the latest {count}{of} in {self._bytes:,} bytes{whole}{more}"
+
+    @property
+    def _readings(self) -> int | None:
+        """The most readings of one key that are kept for one value."""
+        counts = [most_readings([one], self._within) for one in self.functions]
+        known = [int(one) for one in counts if one is not None]
+        return max(known) if len(known) == len(counts) else None
+
+    @property
+    def _bytes(self) -> int | None:
+        found = bytes_per_key(self.functions, self._within)
+        return None if found is None else int(found)
+
+    def _within(self, span: int) -> float | None:
+        return None if self.rate is None else float(self.rate.count * (span // self.rate.per + 1))
+
+
+def _patterns(patterns: tuple[NamedPattern, ...]) -> str:
+    named = ", ".join(f"{one.name} ({len(one.values)} values)" for one in patterns[:_MOST_NAMED])
+    if len(patterns) <= _MOST_NAMED:
+        return named
+    lengths = sorted(len(one.values) for one in patterns)
+    ends = " to ".join(map(str, dict.fromkeys((lengths[0], lengths[-1]))))
+    return f"{len(patterns):,} patterns of {ends} values: {named}, …"
 
 
 @dataclass(frozen=True)
@@ -65,50 +201,18 @@ class SourceExplanation:
     advice: tuple[str, ...] = ()  # changes that allow more omission, where they were asked for
     session: Session | None = None
 
-    @staticmethod
-    def without_omission(source: Source, filter_: Expr | None, reason: str) -> SourceExplanation:
-        """A source of which every tuple that passes the filter is kept."""
-        return SourceExplanation(
-            alias=source.alias,
-            stream=source.stream,
-            key=(),
-            filter=filter_,
-            value=None,
-            interval=None,
-            sides=None,
-            certificate=None,
-            reason=reason,
-        )
-
     @property
     def predicate(self) -> str | None:
         """The filter as SQL."""
-        return None if self.filter is None else self._text(self.filter)
+        return None if self.filter is None else sql_over(self.filter, self.watched)
 
     @property
     def implied_predicate(self) -> str | None:
         """The implied predicate as SQL."""
-        return None if self.implied is None else self._text(self.implied)
-
-    def _text(self, expr: Expr) -> str:
-        text = to_sql(expr)
-        return text if self.watched is None else WatchText([self.watched])(text)
-
-    def in_words(self, streams: Mapping[str, StreamDef], words: WatchText) -> SourceExplanation:
-        """The same with the calls and streams of the user's SQL; `streams` are the watched ones by name."""
-        watched = streams.get(self.stream)
-        return replace(
-            self,
-            stream=self.stream if watched is None else watched.shown_name,
-            key=tuple(map(words, self.key)),
-            value=None if self.value is None else words(self.value),
-            reason=words(self.reason),
-            watched=watched,
-        )
+        return None if self.implied is None else sql_over(self.implied, self.watched)
 
     def document(self) -> dict[str, Any]:
         """The JSON object of the interface, with more fields where they are known."""
-        implied = self.implied_predicate
         return {
             "alias": self.alias,
             "stream": self.stream,
@@ -119,7 +223,7 @@ class SourceExplanation:
                 "interval": self.interval,
                 "sides": self.sides,
                 "certificate": self.certificate,
-                "reason": self.reason + (f". {_IMPLIED.format(implied)}" if implied else ""),
+                "reason": with_implied(self.reason, self.implied, self.watched),
             },
             **(WatchedSource.of(self.watched).document() if self.watched else {}),
             **({"window": _lengths(self.window)} if self.window else {}),

@@ -14,10 +14,10 @@ from tamis.expressions.vectors import Mask
 from tamis.persistent.dicts import PersistentDict
 from tamis.plan.model import Plan, StreamPlan
 from tamis.plan.omission import filters_before_calls
-from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.explanation import Measured
 from tamis.planning.queries.standing_queries import is_standing, judged
+from tamis.planning.stream_plans import live
 from tamis.query.model import AlertDef, Catalog
 from tamis.recordings.typed import Recording
 

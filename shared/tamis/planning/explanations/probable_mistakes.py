@@ -1,22 +1,32 @@
-"""Valid queries that probably don't mean what they say: conditions that hold always or too early.
+"""Valid queries that probably don't mean what they say: conditions that hold always, never or too early.
 
 - A condition that no values of the declared domains make false: most often a limit in another unit.
 - `a.ts = b.ts`: sensors with clocks of their own never agree to the microsecond.
 - `HAVING count(*) < n`: a window without readings has no row, so silent keys aren't found.
 - `min(x) OVER (…) > c`: a frame has a single reading at the start and after a silence.
 - `lag(x, n)` beyond the history of the stream: it is always NULL.
+- `state IN ('empty', 'emty')`, of which the CHECK of the column admits no 'emty': most often another text was
+  meant. A condition without such an alternative is refused, since the query would never have a row.
+- NOT EXISTS over a stream whose event time may stand still.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tamis.analysis.conjuncts import flatten_and
-from tamis.analysis.contradictions import possible_limits
+from tamis.analysis.contradictions import (
+    admitted_texts,
+    compares_with_null,
+    contradictory_values,
+    null_test,
+    possible_limits,
+)
 from tamis.analysis.value_constraints import narrowed
 from tamis.durations import seconds
 from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type, columns, substitute
-from tamis.expressions.sql_text import identifier, interval
+from tamis.expressions.sql_text import identifier, interval, to_sql
 from tamis.query.model import Catalog, Query, StreamDef
 from tamis.query.watches import WindowFunction
 
@@ -24,6 +34,8 @@ from tamis.query.watches import WindowFunction
 _MANY = 10**15
 # Window functions that give the value itself over a single reading, if they ask for all readings.
 _EXTREMES = ("min", "max")
+# A query with more comparisons is generated, and its author reads no warnings.
+_MOST_COMPARISONS = 100
 
 
 def probable_mistakes(query: Query, catalog: Catalog) -> Iterator[str]:
@@ -180,4 +192,76 @@ def _beyond_history(streams: Mapping[str, StreamDef]) -> Iterator[str]:
                 f"{name} {result}: at the rate of {stream.shown_name}, the reading {rows} before is at least"
                 f" {seconds(age)} older, and readings older than {seconds(history)} count as missing. Declare"
                 f" history = '{-(-age // 1_000_000)} seconds' in the WITH of {stream.shown_name}"
+            )
+
+
+def impossible_values(query: Query, catalog: Catalog) -> tuple[str, ...]:
+    """A warning for each comparison of a column with a constant that the column's CHECK never admits."""
+    found: dict[str, None] = {}
+    for one in query.queries:
+        for part in one.members or (one,):
+            streams = {
+                source.alias: catalog.streams[source.stream]
+                for source in part.sources
+                if source.stream in catalog.streams
+            }
+            for comparison in list(_comparisons(part))[:_MOST_COMPARISONS]:
+                found |= dict.fromkeys(_warning(comparison, streams))
+    return tuple(found)
+
+
+def _comparisons(query: Query) -> Iterator[Call]:
+    conditions = [conjunct.expr for conjunct in query.all_conjuncts]
+    values = [output.expr for output in query.select]
+    if query.grouping is not None:
+        computed = ((alias, column.computed) for alias, column in query.grouping.computed)
+        values += [_of(alias, expr) for alias, expr in computed if expr is not None]
+    for expr in (*conditions, *values):
+        yield from _parts(expr, alone=expr in conditions)
+
+
+def _of(alias: str, expr: Expr) -> Expr:
+    """A computed column's expression over the columns of its source."""
+    return substitute(expr, lambda column: column if column.alias else replace(column, alias=alias))
+
+
+def _parts(expr: Expr, alone: bool) -> Iterator[Call]:
+    """The comparisons of a column with a constant in an expression. One that stands `alone` is left out."""
+    if not isinstance(expr, Call):
+        return
+    kinds = {type(one) for one in expr.args}
+    if expr.op in (*FLIPPED, "=") and kinds == {Column, Literal} and not alone:
+        yield expr
+    for one in expr.args:
+        yield from _parts(one, alone=alone and expr.op == "and")
+
+
+def _warning(comparison: Call, streams: Mapping[str, StreamDef]) -> Iterator[str]:
+    named = [one for one in comparison.args if isinstance(one, Column)]
+    if any(one.alias not in streams or streams[one.alias].column(one.name) is None for one in named):
+        return
+    if contradictory_values(streams, [comparison]):
+        which = " by the CHECK of its column"
+        if compares_with_null(comparison):
+            instead = null_test(comparison)
+            which = ", as every comparison with NULL" + (f": write {instead}" if instead else "")
+        elif texts := admitted_texts(comparison, streams):
+            which = f": {texts}"
+        yield f"{to_sql(comparison)} is never true{which}"
+
+
+def silence_warnings(query: Query, catalog: Catalog) -> Iterator[str]:
+    """A warning for each stream under NOT EXISTS without `idle_timeout`: while a source sends nothing, its
+    event time doesn't move, and no row is decided.
+    """
+    absent = {alias for absence in query.absences for alias in absence.aliases}
+    for name in dict.fromkeys(source.stream for source in query.sources if source.alias in absent):
+        stream = catalog.streams[name]
+        if stream.idle_timeout is None:
+            shown, stall = stream.shown_name, seconds(stream.max_stall)
+            yield (
+                f"stream {shown} has no idle_timeout: while a source of it sends nothing, its event time"
+                " stands still, and alarms wait for its next reading, or for the end of its max_stall of"
+                f" {stall}. Add idle_timeout = '30 seconds' to its WITH, so that its event time follows the"
+                " clock"
             )

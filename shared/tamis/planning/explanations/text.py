@@ -11,10 +11,9 @@ from tamis.bounded import latest_values, sessions, windows
 from tamis.bounded.memory import Memory
 from tamis.bounded.timeless.proof import Growth
 from tamis.durations import seconds
-from tamis.planning.explanations.explanation import Explanation, Measured, SourceExplanation
+from tamis.planning.explanations.explanation import Explanation, Measured, SourceExplanation, WatchedSource
 from tamis.planning.join_bounds import TIME_BOUNDED
 from tamis.planning.refused_changes import RefusedChange
-from tamis.planning.watched_source import WatchedSource
 from tamis.printable import printable
 from tamis.query.model import Session, Window
 

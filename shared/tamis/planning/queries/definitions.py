@@ -10,7 +10,7 @@ from tamis.expressions.nodes import Expr, columns, conjunction
 from tamis.plan.model import GREATEST, Absence, Definition, Input, sayable
 from tamis.plan.omission import Omission
 from tamis.planning.join_bounds import kept
-from tamis.planning.verdict import Verdict
+from tamis.planning.join_verdict import JoinVerdict
 from tamis.query.model import AlertDef
 
 
@@ -19,7 +19,7 @@ def definition_id(alert: str, version: int) -> str:
     return f"{alert}@{version}"
 
 
-def define(alert: AlertDef, version: int, verdict: Verdict, topics: Mapping[str, str]) -> Definition:
+def define(alert: AlertDef, version: int, verdict: JoinVerdict, topics: Mapping[str, str]) -> Definition:
     """The definition of `alert` that plan `version` makes; `topics`: the topic of each source by alias."""
     analysis = verdict.analysis
     of = {
@@ -59,12 +59,12 @@ def define(alert: AlertDef, version: int, verdict: Verdict, topics: Mapping[str,
     )
 
 
-def _margins(verdict: Verdict, aliases: Sequence[str]) -> tuple[Margin, ...]:
+def _margins(verdict: JoinVerdict, aliases: Sequence[str]) -> tuple[Margin, ...]:
     """The margins of sources whose edges compare values in another order than exact numbers have."""
     return tuple(o.margin for o in verdict.omissions if o.margin is not None and o.alias in aliases)
 
 
-def _input(omission: Omission, alert: AlertDef, verdict: Verdict, topic: str) -> Input:
+def _input(omission: Omission, alert: AlertDef, verdict: JoinVerdict, topic: str) -> Input:
     analysis = verdict.analysis
     alias = omission.alias
     stream = analysis.streams[alias]
@@ -82,7 +82,7 @@ def _input(omission: Omission, alert: AlertDef, verdict: Verdict, topic: str) ->
     )
 
 
-def read_columns(alert: AlertDef, verdict: Verdict, omission: Omission) -> tuple[str, ...]:
+def read_columns(alert: AlertDef, verdict: JoinVerdict, omission: Omission) -> tuple[str, ...]:
     """The columns of a source that are read, without partition key and time, in the stream's order.
 
     They always include the KEY columns: alarms carry their tuples, and KEY columns say which device sent

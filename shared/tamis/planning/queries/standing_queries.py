@@ -14,8 +14,7 @@ from tamis.errors import NotAcceptedError
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction
 from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
 from tamis.plan.omission import Omission, bare
-from tamis.planning.candidate_filters import candidate_filters
-from tamis.planning.known_explanations import explained
+from tamis.planning.decide import candidate_filters, verdict_on
 from tamis.planning.queries.self_contained import self_contained
 from tamis.query.computed_columns import meaning
 from tamis.query.model import (
@@ -79,15 +78,15 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
     catalog = catalog.reading(alert)
 
     def make() -> Judged:
-        found = explained(alert, catalog)
-        if not found.accepted:
-            repairs = found.memory.repairs
+        verdict = verdict_on(alert, catalog)
+        if not verdict.accepted:
+            repairs = verdict.memory.repairs
             hint = "; or ".join(repairs) if repairs else None
-            raise NotAcceptedError(found.reason, where=f"alert {alert.name}", hint=hint)
+            raise NotAcceptedError(verdict.reason, where=f"alert {alert.name}", hint=hint)
         query = alert.query
-        kept = _kept(query, catalog, found.memory)
+        kept = _kept(query, catalog, verdict.memory)
         known = kept if all(one.most() <= GREATEST for one in kept.values()) else {}
-        return Judged(found.memory, layout(query, catalog), self_contained(alert, catalog), known)
+        return Judged(verdict.memory, layout(query, catalog), self_contained(alert, catalog), known)
 
     found: Judged = catalog.results.get(_objects(alert, catalog), "standing query", make)
     return found

@@ -10,7 +10,7 @@ from tests.oracle.random_alerts import RandomFile
 
 from tamis.cli.common.recordings import read_recordings
 from tamis.offline.verify import verify
-from tamis.planning.verdict import judge
+from tamis.planning.join_verdict import judge
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import orjson
 
-from tamis.messaging.json_bytes import json_bytes
+from tamis.messaging.records import json_bytes
 from tamis.printable import printable
 from tamis_alerts.core.notifications import Notification, event_id, iso_time, shown
 from tamis_alerts.settings import sink_context

@@ -10,9 +10,8 @@ from typing import Any, cast
 
 from fastavro import parse_schema, schemaless_reader
 
-from tamis.messaging.schemas.avro_indexes import refuse_negative_indexes
 from tamis.messaging.schemas.registry import WriterSchema
-from tamis.messaging.schemas.wire_format import HEADER
+from tamis.messaging.schemas.wire_format import HEADER, refuse_negative_indexes
 from tamis_edge.decode.by_schema.logical_types import (
     Convert,
     WantedColumn,

@@ -15,7 +15,7 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from tamis.messaging.listed_offsets import listed_offset
+from tamis.messaging.connection import listed_offset
 from tamis.telemetry.logs import get_logger
 
 _log = get_logger("edge.kafka")

@@ -1,19 +1,23 @@
-"""Shards of backfill streams: listed all at once, and forgotten with their alert.
+"""Alerts WITH (from = …), which also read readings from before they were created.
 
-A stream that has no shard yet follows its partners (protocol, rule 9), and a shard that is listed later than
-the others of its stream doesn't hold the stream's frontier before. Either would lose history, because the
-first shards may read years of it within a minute. So no shard of an alert's backfill streams is listed before
-all of them wait: one for each shard of the raw streams.
+Backfill streams have shards of their own, which end when the history is read. Such an alert has one
+definition for all of its life: another one would read the history again, and raise the same alarms a second
+time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from tamis.planning.backfill_streams import backfill
-from tamis.query.backfill import Backfill, shard_of
+from tamis.errors import NotAcceptedError
+from tamis.messaging.records import Ack
+from tamis.planning.stream_plans import backfill
+from tamis.query.backfill import Backfill, From, shard_of
+from tamis.query.model import AlertDef, SetPaused
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER, FleetReports
 from tamis_registry.core.state.model import State, Stored
+from tamis_registry.core.statements.catalog_changes import Conflict, same
 
 
 def backfills(stored: Stored) -> list[Backfill]:
@@ -89,4 +93,101 @@ def unread(stream: str, draft: State) -> bool:
     found = Backfill.named(stream)
     return found is not None and all(
         one.kind != "alert" or one.version != found.version for one in draft.statements.values()
+    )
+
+
+@dataclass(frozen=True)
+class History:
+    """The history that an alert has. Times are microseconds.
+
+    `since`: what the alert asks for. `begins`: the least event time of the readings that count, as far as
+    edges have read; None before the first, and without event time. `shards`: the reports of the shards that
+    have read something, by name.
+    """
+
+    since: From
+    begins: int | None
+    shards: Mapping[str, Ack]
+
+
+def history(stored: Stored, state: State, seen: FleetReports) -> History | None:
+    """The history of an alert; None if it has none."""
+    alert = stored.alert
+    if alert is None or alert.options.from_ is None:
+        return None
+    names = {one.name for one in backfills(stored)}
+    found = {
+        name: ack
+        for name, shard in sorted(state.shards.items())
+        if shard.stream in names and (ack := seen.acks.get(name)) is not None and ack.first_offset is not None
+    }
+    times = [ack.earliest for ack in found.values() if ack.earliest is not None]
+    least = min(times, default=None)
+    since = alert.options.from_
+    begins = least if least is None or since == "earliest" else max(least, since)
+    return History(since, begins, found)
+
+
+def waits_for(stored: Stored, state: State, seen: FleetReports, now: int) -> Iterator[str]:
+    """The reasons why edges don't read an alert's history yet."""
+    streams = backfills(stored)
+    if streams:
+        held = held_back(state, seen, now)
+        yield from dict.fromkeys(held[one.name] for one in streams if one.name in held)
+
+
+def lacks(stored: Stored, state: State, seen: FleetReports) -> Iterator[str]:
+    """The shards whose readings don't reach an alert with `from`."""
+    for one in backfills(stored):
+        for shard in without_history(one.stream, state, seen):
+            yield (
+                f"the readings of shard {shard} don't reach it: with from, it reads only sources that can be "
+                "read again"
+            )
+
+
+def check_history(made: AlertDef, state: State, seen: FleetReports) -> None:
+    """Check that edges can read the sources of a new alert's streams again. Raises NotAcceptedError."""
+    known = state.catalog.alerts.get(made.name)
+    if made.options.from_ is None or (known is not None and same(known, made)):
+        return
+    for stream in dict.fromkeys(source.stream for source in made.query.sources):
+        if shards := without_history(stream, state, seen):
+            raise NotAcceptedError(
+                f"from: {', '.join(shards[:3])} of stream {stream} can't be read again: readings of HTTP and "
+                "MQTT are deleted once they are used",
+                where=f"{made.position}: alert {made.name}",
+                hint="leave from out, or send the readings to a Kafka topic that edges read",
+            )
+
+
+def check_replaced(known: AlertDef, made: AlertDef) -> None:
+    """Check that an alert that reads history isn't replaced, nor another one by it. Raises Conflict."""
+    if same(known, made) or (known.options.from_ is None and made.options.from_ is None):
+        return
+    raise Conflict(
+        f"alert '{made.name}' can't be replaced: with from, its definition reads the history of its streams, "
+        "and would raise the same alarms again",
+        made.position,
+        f"choose another name, or write DROP ALERT {made.name} first",
+    )
+
+
+def check_paused(known: AlertDef, wish: SetPaused) -> None:
+    """Check that an alert that reads history isn't paused. Raises Conflict."""
+    if known.options.from_ is None or not wish.paused:
+        return
+    raise Conflict(
+        f"alert '{known.name}' can't be paused: with from, it would read the history of its streams again "
+        "when it is resumed",
+        wish.position,
+        f"write DROP ALERT {known.name}",
+    )
+
+
+def cannot_change(alert: str) -> tuple[str, str]:
+    """The reason why a stream or function that an alert with `from` reads can't change, and what to do."""
+    return (
+        f"alert '{alert}' would need a new definition, which would read the history of its streams again",
+        f"write DROP ALERT {alert} first",
     )

@@ -7,7 +7,6 @@ again is never used.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from tamis.persistent.dicts import PersistentDict
 from tamis.planning.incremental import Built
@@ -32,6 +31,7 @@ from tamis.sharing.topic_choice import TopicId
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_readers, forget_numbers, new_derived
+from tamis_registry.core.shards.backfill import check_paused, check_replaced
 from tamis_registry.core.shards.membership import delist_dropped
 from tamis_registry.core.snapshot import Snapshot
 from tamis_registry.core.state.model import KINDS, Defined, State, Stored
@@ -43,13 +43,13 @@ from tamis_registry.core.statements.catalog_changes import (
     stays,
     word,
 )
-from tamis_registry.core.statements.history import check_paused, check_replaced
 from tamis_registry.core.statements.outcomes import (
+    DecidedQuery,
     Kept,
     Outcome,
     Result,
     check_path,
-    verdict,
+    decided,
 )
 from tamis_registry.core.statements.redefinition import redefine, unchanged
 from tamis_registry.core.statements.replacement import retire
@@ -129,7 +129,7 @@ class TextApplication:
             check_path(made, self.state.catalog)
         kind = word(made)
         known = existing(self.state.catalog, made) is not None
-        query = self._verdict(made) if isinstance(made, DerivedDef) else None
+        query = self._decided(made) if isinstance(made, DerivedDef) else None
         carry_out(self.state.catalog, made)
         if not known:
             self._store(made)
@@ -140,15 +140,15 @@ class TextApplication:
         result: Result = "unchanged" if known else "created"
         return Outcome(f"create {kind}", result, kind, made.name, query, notices=notices)
 
-    def _verdict(self, made: AlertDef | DerivedDef) -> dict[str, Any]:
-        return verdict(self._planner, made, self.state.catalog, self.state.statistics)
+    def _decided(self, made: AlertDef | DerivedDef) -> DecidedQuery:
+        return decided(self._planner, made, self.state.catalog, self.state.statistics)
 
     def _alert(self, made: AlertDef) -> Outcome:
         known = existing(self.state.catalog, made)
         if isinstance(known, AlertDef):
             check_replaced(known, made)
         carry_out(self.state.catalog, made)
-        query = self._verdict(made)
+        query = self._decided(made)
         if known is not None and same(known, made):
             return Outcome("create alert", "unchanged", "alert", made.name, query)
         old = self.state.alert(made.name)
@@ -259,7 +259,7 @@ class TextApplication:
     def _explain(self, wish: Explain) -> Outcome:
         snapshot = Snapshot(self._planner, self.state.draft(), self._built)
         (query,) = snapshot.explain_parsed([wish], self._planner)
-        return Outcome("explain", "explained", query=query)
+        return Outcome("explain", "explained", explained=query)
 
     def _named(self, kind: str, name: str) -> Stored | None:
         found = self.state.statements.get(f"{kind}/{name}")

@@ -1,4 +1,7 @@
-"""Outcome of one statement, and EXPLAIN's documents of queries with the topics that serve them."""
+"""Outcome of one statement, and EXPLAIN's documents of queries with the topics that serve them.
+
+Applying a statement decides its query. Its document is made when an answer shows it.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,30 @@ from typing import Any, Literal
 
 from tamis.errors import NotAcceptedError
 from tamis.messaging.topics import stream_topic
-from tamis.planning.backfill_streams import stream_read
+from tamis.planning.explain import estimated, rendered
 from tamis.planning.incremental import Built
 from tamis.planning.queries.definitions import definition_id
+from tamis.planning.stream_plans import stream_read
+from tamis.planning.verdict import Verdict
 from tamis.query.catalog import put
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement, TableDef
+from tamis.query.model import (
+    AlertDef,
+    Catalog,
+    DerivedDef,
+    Drop,
+    Explain,
+    Redefine,
+    SetPaused,
+    Show,
+    Statement,
+    TableDef,
+)
 from tamis.sharing.selectivity import StreamStatistics
-from tamis_registry.core.errors import UnboundedError
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_topic
+from tamis_registry.core.shards.backfill import check_replaced
 from tamis_registry.core.state.model import State
 from tamis_registry.core.statements.catalog_changes import carry_out, same
-from tamis_registry.core.statements.history import check_replaced
 
 Result = Literal[
     "created",
@@ -36,12 +51,42 @@ Result = Literal[
 
 
 @dataclass(frozen=True)
-class Replanned:
-    """A query that reads a changed definition, with its part of EXPLAIN's document. `result`: "replaced" if
-    it has a new definition, otherwise "kept". `changes`: differences that its owner should know.
+class DecidedQuery:
+    """A query with its verdict, and what its explanation is made of when somebody asks for it.
+
+    `catalog` and `statistics` have what the query reads, as it was when the query was decided. `served`: the
+    state and the plan with the topics that serve it.
     """
 
-    query: dict[str, Any]
+    made: AlertDef | DerivedDef
+    verdict: Verdict
+    catalog: Catalog
+    statistics: Mapping[str, StreamStatistics]
+    served: tuple[State, Built] | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The query's part of EXPLAIN's document."""
+        document = _document(self.made, self.verdict, self.catalog, self.statistics)
+        if self.served is not None:
+            tell(document, *self.served)
+        return document
+
+
+class UnboundedError(NotAcceptedError):
+    """The query's memory isn't proven to be bounded."""
+
+    def __init__(self, what: str, *, where: str, hint: str, query: DecidedQuery) -> None:
+        self.query = query
+        super().__init__(what, where=where, hint=hint)
+
+
+@dataclass(frozen=True)
+class Replanned:
+    """A query that reads a changed definition, with its verdict. `result`: "replaced" if it has a new
+    definition, otherwise "kept". `changes`: differences that its owner should know.
+    """
+
+    verdict: Verdict
     result: Result
     changes: tuple[str, ...] = ()
 
@@ -50,20 +95,25 @@ class Replanned:
 class Outcome:
     """The result of one statement.
 
-    `query`: its part of EXPLAIN's document. `shows`: the subject of SHOW. `kept`: the existing definition, if
-    it stays although the statement differs from it. `notices`: on the files of a pattern. `replanned`: the
-    queries that read an altered or replaced definition.
+    `query`: the query that it defines. `explained`: EXPLAIN's document of a query. `shows`: the subject of
+    SHOW. `kept`: the existing definition, if it stays although the statement differs from it. `notices`: on
+    the files of a pattern. `replanned`: the queries that read an altered or replaced definition.
     """
 
     statement: str
     result: Result
     kind: str | None = None
     name: str | None = None
-    query: dict[str, Any] | None = None
+    query: DecidedQuery | None = None
+    explained: dict[str, Any] | None = None
     shows: str | None = None
     kept: Kept | None = None
     notices: tuple[str, ...] = ()
     replanned: tuple[Replanned, ...] = ()
+
+    def explanation(self) -> dict[str, Any] | None:
+        """EXPLAIN's document of the query that it defines or explains."""
+        return self.explained if self.query is None else self.query.document()
 
 
 @dataclass(frozen=True)
@@ -77,31 +127,59 @@ class Kept:
     where: str
 
 
-def verdict(
+def decided(
     planner: Planner,
     made: AlertDef | DerivedDef,
     catalog: Catalog,
-    readings: Mapping[str, StreamStatistics] | None = None,
-) -> dict[str, Any]:
-    """The query's part of EXPLAIN's document (`Planner.explain`).
-
-    Raises NotAcceptedError if it isn't accepted.
-    """
-    query = planner.explain(made, catalog, readings)
-    if query["accepted"]:
+    statistics: Mapping[str, StreamStatistics],
+) -> DecidedQuery:
+    """A query with its verdict. Raises NotAcceptedError if it isn't accepted."""
+    verdict = planner.decide(made, catalog)
+    query = DecidedQuery(made, verdict, *_read_by(made, catalog, statistics))
+    if verdict.accepted:
         return query
-    memory = query["memory"]
-    name = f"{query['kind']} '{made.name}'"
-    if memory["verdict"] != "bounded":
+    memory = verdict.memory
+    name = f"{verdict.kind} '{made.name}'"
+    if memory.verdict != "bounded":
         raise UnboundedError(
-            f"the memory of {name} is {memory['verdict']}: {memory['reason']}",
+            f"the memory of {name} is {memory.verdict}: {memory.reason}",
             where=str(made.position),
-            hint=f"it would be bounded with: {'; or with: '.join(memory['repairs'])}"
-            if memory["repairs"]
+            hint=f"it would be bounded with: {'; or with: '.join(memory.repairs)}"
+            if memory.repairs
             else "WITH (allow_unbounded = true) accepts it as it is",
-            document=query,
+            query=query,
         )
-    raise NotAcceptedError(f"{name} is refused: {memory['reason']}", where=str(made.position))
+    raise NotAcceptedError(f"{name} is refused: {memory.reason}", where=str(made.position))
+
+
+def _read_by(
+    made: AlertDef | DerivedDef, catalog: Catalog, statistics: Mapping[str, StreamStatistics]
+) -> tuple[Catalog, Mapping[str, StreamStatistics]]:
+    """The part of the catalogue and of the statistics that a query reads."""
+    names = {
+        source.stream
+        for query in made.query.queries
+        for member in query.members or (query,)
+        for source in member.sources
+    }
+    names |= {stream.shown_name for stream in made.query.watched}
+    read = Catalog(
+        streams={name: catalog.streams[name] for name in names if name in catalog.streams},
+        tables={name: catalog.tables[name] for name in names if name in catalog.tables},
+        file_access=catalog.file_access,
+        results=catalog.results,
+    )
+    return read, {name: statistics[name] for name in names if name in statistics}
+
+
+def _document(
+    made: AlertDef | DerivedDef,
+    verdict: Verdict,
+    catalog: Catalog,
+    statistics: Mapping[str, StreamStatistics],
+) -> dict[str, Any]:
+    """A query's part of EXPLAIN's document, with the estimated shares of streams."""
+    return estimated(catalog, rendered(verdict, made, catalog), statistics).document()
 
 
 def explain_all(
@@ -123,12 +201,12 @@ def explain_all(
                 check_path(statement, catalog)
             case Redefine():
                 again = (one for one in statement.readers if isinstance(one, AlertDef | DerivedDef))
-                queries += [planner.explain(one, catalog, readings) for one in again]
+                queries += [_document(one, planner.decide(one, catalog), catalog, readings) for one in again]
             case AlertDef() | DerivedDef():
-                queries.append(planner.explain(statement, catalog, readings))
+                queries.append(_document(statement, planner.decide(statement, catalog), catalog, readings))
             case Explain():
                 explained = target(statement, catalog)
-                queries.append(planner.explain(explained, catalog, readings))
+                queries.append(_document(explained, planner.decide(explained, catalog), catalog, readings))
                 if statement.creates and isinstance(explained, AlertDef):
                     _put(catalog, explained)
     return queries
@@ -188,3 +266,31 @@ def target(wish: Explain, catalog: Catalog) -> AlertDef | DerivedDef:
     if isinstance(wish.target, AlertDef):
         return wish.target
     return catalog.alerts.get(wish.target) or catalog.derived[wish.target]
+
+
+MOST_CHARACTERS = 120
+
+_NOTHING = ("unchanged", "kept", "shown", "explained")
+
+
+def reasons(statements: Iterable[Statement], outcomes: Iterable[Outcome]) -> tuple[str, ...]:
+    """The first line of each statement that has changed something."""
+    pairs = zip(statements, outcomes, strict=True)
+    return tuple(_line(statement) for statement, outcome in pairs if outcome.result not in _NOTHING)
+
+
+def _line(statement: Statement) -> str:
+    match statement:
+        case Drop():
+            text = f"DROP {statement.kind.upper()} {statement.name}"
+        case SetPaused():
+            text = f"{'PAUSE' if statement.paused else 'RESUME'} ALERT {statement.name}"
+        case Redefine(verb="alter"):
+            text = f"ALTER {statement.kind.upper()} {statement.name}"
+        case Redefine():
+            text = f"CREATE OR REPLACE {statement.kind.upper()} {statement.name}"
+        case Show() | Explain():
+            text = ""  # they change nothing
+        case _:
+            text = statement.sql.partition("\n")[0].rstrip()
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"

@@ -22,7 +22,7 @@ from tamis_registry.core.leases import understood
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.state.model import Defined, Retiring, State, Stored
 from tamis_registry.core.statements.catalog_changes import carry_out
-from tamis_registry.core.statements.outcomes import verdict
+from tamis_registry.core.statements.outcomes import decided
 
 
 def parse_all(state: State, planner: Planner) -> None:
@@ -35,7 +35,7 @@ def parse_all(state: State, planner: Planner) -> None:
         try:
             made = _defined(stored.sql, catalog)
             if isinstance(made, AlertDef | DerivedDef):
-                verdict(planner, made, catalog)
+                decided(planner, made, catalog, {})
             carry_out(catalog, made)
         except TamisError as error:
             state.statements[key] = replace(stored, refusal=str(error))
@@ -101,7 +101,7 @@ def _retiring(old: Retiring, state: State, planner: Planner) -> Retiring:
     put(without, (one.definition for one in former))
     made = _defined(old.sql, without)
     assert isinstance(made, AlertDef)
-    verdict(planner, made, former_catalog(state.catalog, former, made))
+    decided(planner, made, former_catalog(state.catalog, former, made), {})
     return replace(old.with_former(former), definition=made)
 
 

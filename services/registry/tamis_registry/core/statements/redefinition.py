@@ -16,6 +16,7 @@ from tamis.errors import SqlErrors, TamisError
 from tamis.persistent.dicts import PersistentDict
 from tamis.planning.queries.former_definitions import Former, stream_columns
 from tamis.planning.queries.standing_queries import is_standing
+from tamis.planning.verdict import Verdict
 from tamis.query.catalog import dependents
 from tamis.query.model import (
     AlertDef,
@@ -30,10 +31,10 @@ from tamis.query.redefinition import described, meaning
 from tamis_registry.core.leases import understood
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_readers, new_derived
+from tamis_registry.core.shards.backfill import cannot_change
 from tamis_registry.core.state.model import KINDS, Retiring, State, key_of
 from tamis_registry.core.statements.catalog_changes import Conflict, carry_out
-from tamis_registry.core.statements.history import cannot_change
-from tamis_registry.core.statements.outcomes import Replanned, verdict
+from tamis_registry.core.statements.outcomes import Replanned, decided
 
 Query = AlertDef | DerivedDef
 
@@ -76,7 +77,7 @@ def redefine(state: State, planner: Planner, wish: Redefine, n: int) -> list[Rep
     work = _Work(state, planner, wish, n, state.catalog.copy())
     carry_out(state.catalog, wish)
     queries = [one for one in wish.readers if isinstance(one, AlertDef | DerivedDef)]
-    found = [_verdict(work, one) for one in queries]
+    verdicts = [(one, verdict) for one in queries if (verdict := _verdict(work, one)) is not None]
     for query in queries:
         if isinstance(query, DerivedDef):
             _check_topic(work, query)
@@ -92,16 +93,16 @@ def redefine(state: State, planner: Planner, wish: Redefine, n: int) -> list[Rep
         if not isinstance(made, AlertDef):
             _store(work, made)
     state.leases |= leases
-    return [_replan(work, one, document) for one, document in zip(queries, found, strict=True)]
+    return [_replan(work, query, verdict) for query, verdict in verdicts]
 
 
-def _verdict(work: _Work, query: Query) -> dict[str, Any]:
-    """EXPLAIN's document of a query with the changed definition; empty if it is refused."""
+def _verdict(work: _Work, query: Query) -> Verdict | None:
+    """The verdict on a query with the changed definition; None if it is refused."""
     try:
-        return verdict(work.planner, query, work.state.catalog, work.state.statistics)
+        return decided(work.planner, query, work.state.catalog, work.state.statistics).verdict
     except TamisError as error:
         work.fail(f"{described(query)} would no longer be accepted: {error.what}", error.hint)
-        return {}
+        return None
 
 
 def _check_topic(work: _Work, derived: DerivedDef) -> None:
@@ -197,18 +198,18 @@ def _store(work: _Work, made: StreamDef | TableDef | FunctionDef | DerivedDef) -
         state.statements[key_of(made)] = replace(stored, sql=made.sql, version=work.n, definition=made)
 
 
-def _replan(work: _Work, query: Query, document: dict[str, Any]) -> Replanned:
+def _replan(work: _Work, query: Query, verdict: Verdict) -> Replanned:
     before = (work.before.derived if isinstance(query, DerivedDef) else work.before.alerts)[query.name]
-    changes = tuple(_differences(work.planner.explain(before, work.before, None), document))
+    changes = tuple(_differences(work.planner.decide(before, work.before), verdict))
     if isinstance(query, DerivedDef):
-        return Replanned(document, "kept" if query is before else "replaced", changes)
+        return Replanned(verdict, "kept" if query is before else "replaced", changes)
     assert isinstance(before, AlertDef)
     key = key_of(query)
     stored = work.state.statements[key]
     if not _needs_new_definition(work, before, query):
         if query is not before:
             work.state.statements[key] = replace(stored, definition=query)
-        return Replanned(document, "kept", changes)
+        return Replanned(verdict, "kept", changes)
     if not stored.paused and stored.version < work.n:
         old = [one for one in _replaced(work) if not isinstance(one, AlertDef)]
         retiring = Retiring(
@@ -216,7 +217,7 @@ def _replan(work: _Work, query: Query, document: dict[str, Any]) -> Replanned:
         )
         work.state.retiring[retiring.id] = _with_former(retiring, before, old, work)
     work.state.statements[key] = replace(stored, version=work.n, topics={}, definition=query)
-    return Replanned(document, "replaced", changes)
+    return Replanned(verdict, "replaced", changes)
 
 
 def _needs_new_definition(work: _Work, before: AlertDef, now: AlertDef) -> bool:
@@ -250,17 +251,16 @@ def _domains(stream: StreamDef, of: StreamDef | None = None) -> list[object]:
     ]
 
 
-def _differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
+def _differences(before: Verdict, now: Verdict) -> Iterator[str]:
     """Differences in the omission and in the bound of a query, for its owner."""
-    old = {source["alias"]: source.get("omission") for source in before.get("streams", ())}
-    for source in now.get("streams", ()):
-        alias, omission = source["alias"], source.get("omission")
-        was = old.get(alias)
-        if was and omission and was["interval"] and not omission["interval"]:
-            yield f"edges omit no tuple of {alias} any more: {omission['reason']}"
-        elif was and omission and omission["interval"] and not was["interval"]:
-            yield f"edges omit tuples of {alias} now: {omission['reason']}"
-    bounds = before["memory"]["bound"], now["memory"]["bound"]
-    if bounds[0] != bounds[1]:
+    old = {one.alias: one.omission for one in before.inputs}
+    for one in now.inputs:
+        was = old.get(one.alias)
+        if was is not None and was.interval and not one.omission.interval:
+            yield f"edges omit no tuple of {one.alias} any more: {one.reason}"
+        elif was is not None and one.omission.interval and not was.interval:
+            yield f"edges omit tuples of {one.alias} now: {one.reason}"
+    if before.memory.bound != now.memory.bound:
+        bounds = (before.memory.bound, now.memory.bound)
         said = ["no number" if one is None else str(one) for one in bounds]
         yield f"the bound of its memory was {said[0]} and is {said[1]}"

@@ -19,7 +19,7 @@ from tamis_registry.core.state.model import Lease
 from tamis_registry.http.common.parts import Name, as_json, once
 from tamis_registry.http.documents.leases import lease_document, look_document
 from tamis_registry.http.schemas.definitions import StreamTopic
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
 
 Predicate = Annotated[
     str,
@@ -46,12 +46,12 @@ Term = Annotated[
 ]
 
 
-def lease_routes(app: FastAPI, worker: Worker) -> None:
+def lease_routes(app: FastAPI, loop: RegistryLoop) -> None:
     """Add the routes."""
 
     def wish(request: Request, name: str, predicate: str, consumer: str, seconds: int) -> _Wish:
         once(request, ("predicate", "consumer", "lease"))
-        with worker.reading() as (registry, _):
+        with loop.reading() as (registry, _):
             catalog = registry.state.catalog
         # A predicate may take a while to read: the loop goes on meanwhile, and never changes this catalogue.
         stream = normalized_name(name, {**catalog.streams, **catalog.derived})
@@ -72,13 +72,13 @@ def lease_routes(app: FastAPI, worker: Worker) -> None:
         lease: Term = leases.SECONDS,
     ) -> Response:
         wanted = wish(request, name, predicate, consumer, lease).lease
-        with worker.reading() as (registry, now):
+        with loop.reading() as (registry, now):
             known = registry.state.leases.get(wanted.id)
             if known is not None:
                 return as_json(lease_document(registry.view(now), known))
             snapshot = registry.snapshot()
         state, found = snapshot.look(wanted)
-        with worker.reading() as (registry, now):
+        with loop.reading() as (registry, now):
             return as_json(look_document(registry.view(now), state, found))
 
     @app.post(
@@ -104,11 +104,11 @@ def lease_routes(app: FastAPI, worker: Worker) -> None:
 
     def lend(request: Request, name: str, predicate: str, consumer: str, seconds: int) -> Response:
         wanted = wish(request, name, predicate, consumer, seconds)
-        with worker.reading() as (registry, now):
+        with loop.reading() as (registry, now):
             found = registry.renew(wanted.lease, now)
         if found is None:
-            found = worker.submit(lambda registry, now: registry.subscribe(wanted.now(registry), now))
-        with worker.reading() as (registry, now):
+            found = loop.submit(lambda registry, now: registry.subscribe(wanted.now(registry), now))
+        with loop.reading() as (registry, now):
             return as_json(lease_document(registry.view(now), found))
 
     @app.delete(
@@ -118,7 +118,7 @@ def lease_routes(app: FastAPI, worker: Worker) -> None:
         tags=["Leases"],
     )
     def release(lease: Name) -> None:
-        worker.submit(lambda registry, now: registry.release(lease, now))
+        loop.submit(lambda registry, now: registry.release(lease, now))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from tamis.query.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, SIMILAR
 from tamis.query.model import Catalog, DerivedDef
 from tamis.query.syntax.dialect import WORDS
 from tamis_registry.http.common.parts import as_json
-from tamis_registry.http.schemas.readings import Names
-from tamis_registry.worker import Worker
+from tamis_registry.http.state.readings import Names
+from tamis_registry.registry_loop import RegistryLoop
 
 # Words that begin statements and their parts, beside the keywords of SELECT.
 STATEMENTS = (
@@ -33,7 +33,7 @@ STATEMENTS = (
 )
 
 
-def name_routes(app: FastAPI, worker: Worker) -> None:
+def name_routes(app: FastAPI, loop: RegistryLoop) -> None:
     """Add the route."""
 
     @app.get(
@@ -44,7 +44,7 @@ def name_routes(app: FastAPI, worker: Worker) -> None:
         response_model=Names,
     )
     def names() -> Response:
-        with worker.reading() as (registry, _):
+        with loop.reading() as (registry, _):
             catalog = registry.state.catalog
         return as_json(names_document(catalog))
 

@@ -1,4 +1,4 @@
-"""Statements over HTTP: parsed and proved in another process, then planned and applied by the worker."""
+"""Statements over HTTP: parsed and proved in another process, then planned and applied by the loop."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from tamis_registry.http.common.parts import (
 )
 from tamis_registry.http.common.rights import client_of, may_change
 from tamis_registry.http.documents.alerts import outcome_document
-from tamis_registry.http.schemas.explanations import Explanations
+from tamis_registry.http.schemas.statements import Explanations
 from tamis_registry.http.schemas.statements import Outcome as OutcomeType
 from tamis_registry.proving.pool import Provers
 from tamis_registry.proving.turns import Client
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
 
 T = TypeVar("T")
 
@@ -53,14 +53,14 @@ Existing = Annotated[
 class Statements:
     """Applies and explains texts."""
 
-    def __init__(self, worker: Worker, provers: Provers, metrics: Metrics) -> None:
-        self._worker, self._provers, self._metrics = worker, provers, metrics
+    def __init__(self, loop: RegistryLoop, provers: Provers, metrics: Metrics) -> None:
+        self._loop, self._provers, self._metrics = loop, provers, metrics
 
     async def apply(self, text: str, file: str | None, *, keep: bool, client: Client) -> Response:
         """All statements of a text, or none."""
 
         def use(read: Read, by: Catalog) -> list[Outcome]:
-            return self._worker.submit(lambda registry, now: registry.apply_read(read, by, now, keep=keep))
+            return self._loop.submit(lambda registry, now: registry.apply_read(read, by, now, keep=keep))
 
         async def attempt() -> list[Outcome]:
             by = await run_in_threadpool(self._catalog)
@@ -78,7 +78,7 @@ class Statements:
         """The changes that a text would make to queries. `files`: the text may name files."""
 
         def prepare(by: Catalog) -> Callable[[Read], bytes]:
-            with self._worker.reading() as (registry, _):
+            with self._loop.reading() as (registry, _):
                 snapshot = registry.snapshot()
             return lambda read: orjson.dumps({"queries": snapshot.explain_read(read, by)})
 
@@ -93,14 +93,14 @@ class Statements:
     def change(self, decide: Callable[[Registry, int], tuple[list[Outcome], Change]]) -> Response:
         """Apply a change that has no text to read."""
         try:
-            outcomes = self._worker.submit(decide)
+            outcomes = self._loop.submit(decide)
         except TamisError as error:
             self._refused(error)
             raise
         return self._answer(outcomes)
 
     def _catalog(self) -> Catalog:
-        with self._worker.reading() as (registry, _):
+        with self._loop.reading() as (registry, _):
             return registry.state.catalog
 
     def _answer(self, outcomes: list[Outcome]) -> Response:
@@ -108,9 +108,12 @@ class Statements:
             self._metrics.inc(
                 "tamis_registry_statements_total", kind=outcome.statement, outcome=outcome.result
             )
-        with self._worker.reading() as (registry, now):
+        # Before the loop has to wait: an explanation is made from the verdict only now, when it is shown.
+        explained = [one.explanation() for one in outcomes]
+        with self._loop.reading() as (registry, now):
             view = registry.view(now)
-            return as_json([outcome_document(outcome, view) for outcome in outcomes])
+            pairs = zip(outcomes, explained, strict=True)
+            return as_json([outcome_document(*pair, view) for pair in pairs])
 
     def _refused(self, error: TamisError) -> None:
         outcome = "unavailable" if error.retriable else "refused"
@@ -161,7 +164,31 @@ def statement_routes(app: FastAPI, made: Statements) -> None:
             request, made.explain(text, file, files=may_change(request), client=client_of(request))
         )
 
-    def drop(kind: Literal["alert", "stream", "function", "table", "pattern"], name: str) -> Response:
+    for kind, summary in _DROPS.items():
+        _drop_route(app, made, kind, summary)
+
+
+_Dropped = Literal["alert", "stream", "function", "table", "pattern"]
+_DROPS: dict[_Dropped, str] = {
+    "alert": "Drop an alert",
+    "stream": "Drop a stream that nothing reads",
+    "function": "Drop a function that nothing calls",
+    "table": "Drop a table that nothing reads",
+    "pattern": "Drop a pattern that no query compares with",
+}
+
+
+def _drop_route(app: FastAPI, made: Statements, kind: _Dropped, summary: str) -> None:
+    """Add the route that drops a definition by its name."""
+
+    @app.delete(
+        f"/v1/{kind}s/{{name}}",
+        name=f"drop_{kind}",
+        summary=summary,
+        tags=[f"{kind}s".capitalize()],
+        response_model=list[OutcomeType],
+    )
+    def drop(name: Name) -> Response:
         def decide(registry: Registry, now: int) -> tuple[list[Outcome], Change]:
             kinds = (kind, "derived") if kind == "stream" else (kind,)
             known = {stored.name for stored in registry.state.statements.values() if stored.kind in kinds}
@@ -172,48 +199,3 @@ def statement_routes(app: FastAPI, made: Statements) -> None:
         except Conflict as error:
             # There is no text that its position could be in.
             raise Conflict(error.what, None, error.hint) from None
-
-    @app.delete(
-        "/v1/alerts/{name}",
-        summary="Drop an alert",
-        tags=["Alerts"],
-        response_model=list[OutcomeType],
-    )
-    def drop_alert(name: Name) -> Response:
-        return drop("alert", name)
-
-    @app.delete(
-        "/v1/streams/{name}",
-        summary="Drop a stream that nothing reads",
-        tags=["Streams"],
-        response_model=list[OutcomeType],
-    )
-    def drop_stream(name: Name) -> Response:
-        return drop("stream", name)
-
-    @app.delete(
-        "/v1/functions/{name}",
-        summary="Drop a function that nothing calls",
-        tags=["Functions"],
-        response_model=list[OutcomeType],
-    )
-    def drop_function(name: Name) -> Response:
-        return drop("function", name)
-
-    @app.delete(
-        "/v1/tables/{name}",
-        summary="Drop a table that nothing reads",
-        tags=["Tables"],
-        response_model=list[OutcomeType],
-    )
-    def drop_table(name: Name) -> Response:
-        return drop("table", name)
-
-    @app.delete(
-        "/v1/patterns/{name}",
-        summary="Drop a pattern that no query compares with",
-        tags=["Patterns"],
-        response_model=list[OutcomeType],
-    )
-    def drop_pattern(name: Name) -> Response:
-        return drop("pattern", name)

@@ -5,28 +5,81 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NotRequired
 
 import orjson
 from fastapi import FastAPI, Query, Request
 from fastapi.concurrency import run_in_threadpool
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from tamis.errors import InputError, RefusedError
 from tamis.query.model import Catalog
 from tamis.recordings.json_structure import ComplexityError, loads
 from tamis.recordings.times import TimeUnit
+from tamis_registry.http.common.fair_requests import ReadingTurns
 from tamis_registry.http.common.parts import TEXT_TYPES, File, read_sql, while_connected
-from tamis_registry.http.common.reading_turns import ReadingTurns
 from tamis_registry.http.common.rights import client_of, may_change, may_see_readings, refusal_of_readings
-from tamis_registry.http.schemas.trials import TrialBody, TrialResult
 from tamis_registry.kafka.newest import NewestReader
-from tamis_registry.kafka.recent_samples import recent_sample
+from tamis_registry.kafka.stream_tuples import recent_sample
 from tamis_registry.proving.messages import Needed, Sample, Trial, TrialLimits, Tried
 from tamis_registry.proving.pool import Provers
 from tamis_registry.proving.turns import Client
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
+
+Value = str | bool | int | float | None
+
+
+class TrialBody(TypedDict):
+    """A text with its samples. Without `samples`, the newest readings in the topics are used."""
+
+    sql: str
+    samples: NotRequired[
+        Annotated[
+            dict[str, list[dict[str, Value]]],
+            Field(description="By stream: its readings in the order of their arrival, at most 10,000 in all"),
+        ]
+    ]
+    time_unit: NotRequired[
+        Annotated[TimeUnit, Field(description="Of times that are numbers, if it isn't that of the stream")]
+    ]
+
+
+# Its member `from` is a word of Python.
+TrialInput = TypedDict(
+    "TrialInput",
+    {
+        "rows": Annotated[int, Field(description="Readings that were used")],
+        "retained": Annotated[int, Field(description="Of these, those that edges send for this query alone")],
+        "omitted": Annotated[int, Field(description="The others")],
+        "refused": Annotated[int, Field(description="Readings that an edge would refuse; they aren't used")],
+        "from": Annotated[int | None, Field(description="Least event time in microseconds; null without")],
+        "to": Annotated[int | None, Field(description="Greatest event time in microseconds")],
+        "source": Annotated[
+            Literal["recent", "sent"], Field(description="The newest in the topics, or sent with the request")
+        ],
+        "complete": Annotated[bool, Field(description="False if the topics have further readings")],
+    },
+)
+
+
+class TrialResult(TypedDict):
+    """The rows of a query on samples, without the fleet."""
+
+    query: str
+    columns: list[str]
+    times: Annotated[
+        list[str],
+        Field(description="Columns that are times: in microseconds, or in the form that was sent"),
+    ]
+    rows: list[list[Value]]
+    row_count: int
+    truncated: Annotated[bool, Field(description="True if `rows` has only the first rows")]
+    inputs: Annotated[dict[str, TrialInput], Field(description="By stream")]
+    note: Annotated[str, Field(description="What the result doesn't say about the query in service")]
+    notices: Annotated[list[str], Field(description="About the samples, as `tamis run` writes them")]
+
 
 # Limits of one trial, in seconds of processor time and in bytes.
 SECONDS = 10
@@ -71,8 +124,10 @@ class _Asked:
 class Trials:
     """Runs queries on samples."""
 
-    def __init__(self, worker: Worker, provers: Provers, reader: NewestReader, turns: ReadingTurns) -> None:
-        self._worker, self._provers, self._reader, self._turns = worker, provers, reader, turns
+    def __init__(
+        self, loop: RegistryLoop, provers: Provers, reader: NewestReader, turns: ReadingTurns
+    ) -> None:
+        self._loop, self._provers, self._reader, self._turns = loop, provers, reader, turns
 
     async def run(self, trial: Trial, client: Client) -> Response:
         """The result on the samples of a trial, or on the newest readings if it has none."""
@@ -89,7 +144,7 @@ class Trials:
         return _answer(tried, "recent", complete, _FURTHER if needed.monotone else _OTHER)
 
     def _catalog(self) -> Catalog:
-        with self._worker.reading() as (registry, _):
+        with self._loop.reading() as (registry, _):
             return registry.state.catalog
 
     def _recent(self, needed: Needed) -> tuple[dict[str, Sample], dict[str, bool]]:
@@ -100,7 +155,7 @@ class Trials:
         if len(needed.streams) > MOST_STREAMS:
             what = f"{needed.query} reads {len(needed.streams)} streams, and topics of at most {MOST_STREAMS}"
             raise RefusedError(f"{what} are read for a trial", hint=hint)
-        with self._worker.reading() as (registry, _):
+        with self._loop.reading() as (registry, _):
             plan = registry.plan
         found = {name: recent_sample(self._reader, plan, name, one) for name, one in needed.streams.items()}
         samples = {name: sample for name, (sample, _) in found.items()}

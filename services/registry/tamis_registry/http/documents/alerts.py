@@ -7,18 +7,17 @@ from dataclasses import asdict
 from tamis.expressions.nodes import Type
 from tamis.plan.time_columns import key_times
 from tamis.query.backfill import raw_name
-from tamis_registry.core.shards.history import history
+from tamis_registry.core.shards.backfill import history
 from tamis_registry.core.state.model import Stored
 from tamis_registry.core.statements.outcomes import Outcome
 from tamis_registry.core.status import View, alert_status
 from tamis_registry.core.topic_readers import TopicReader, topic_readers
-from tamis_registry.http.documents.document import Document
-from tamis_registry.http.documents.patterns import pattern_documents
-from tamis_registry.http.documents.streams import stream_documents
+from tamis_registry.http.documents import Document
+from tamis_registry.http.documents.streams import pattern_documents, stream_documents
 
 
-def outcome_document(outcome: Outcome, view: View) -> Document:
-    """The result of one statement."""
+def outcome_document(outcome: Outcome, explained: Document | None, view: View) -> Document:
+    """The result of one statement. `explained`: EXPLAIN's document of its query."""
     document: Document = {"statement": outcome.statement, "result": outcome.result}
     if outcome.kind is not None:
         document |= {"kind": outcome.kind, "name": outcome.name, "plan": view.plan.version}
@@ -31,19 +30,19 @@ def outcome_document(outcome: Outcome, view: View) -> Document:
     if outcome.replanned:
         document["replanned"] = [
             {
-                "kind": one.query["kind"],
-                "name": one.query["name"],
+                "kind": one.verdict.kind,
+                "name": one.verdict.name,
                 "result": one.result,
-                "verdict": one.query["memory"]["verdict"],
+                "verdict": one.verdict.memory.verdict,
                 "changes": list(one.changes),
             }
             for one in outcome.replanned
         ]
     if outcome.notices:
         document["notices"] = list(outcome.notices)
-    if outcome.query is not None:
-        document["verdict"] = outcome.query["memory"]["verdict"]
-        document["explain"] = {"queries": [outcome.query]}
+    if explained is not None:
+        document["verdict"] = explained["memory"]["verdict"]
+        document["explain"] = {"queries": [explained]}
     if outcome.shows == "alerts":
         document["rows"] = alert_documents(view)
     elif outcome.shows == "patterns":

@@ -6,7 +6,7 @@ from tamis.messaging.records import Ack
 from tamis_registry.core.leases import SECOND
 from tamis_registry.core.state.model import Shard
 from tamis_registry.core.status import View, edge_state, shard_state
-from tamis_registry.http.documents.document import Document
+from tamis_registry.http.documents import Document
 
 
 def shard_document(view: View, shard: Shard) -> Document:

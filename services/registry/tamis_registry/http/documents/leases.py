@@ -8,7 +8,7 @@ from tamis_registry.core.leases import SECOND, left
 from tamis_registry.core.state.model import Lease, State
 from tamis_registry.core.status import View
 from tamis_registry.core.topic_readers import lease_topic
-from tamis_registry.http.documents.document import Document
+from tamis_registry.http.documents import Document
 
 
 def subscriber_document(view: View, lease: Lease) -> Document:

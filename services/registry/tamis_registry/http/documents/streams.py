@@ -1,16 +1,18 @@
-"""The documents of streams with their topics, shards and counts."""
+"""The documents of streams and patterns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from tamis.plan.model import TopicPlan
+from tamis.query.catalog import dependents
+from tamis.query.model import PatternDef
 from tamis_registry.core.declared_keys import excesses
 from tamis_registry.core.plan.shared_topics import derived_topic
-from tamis_registry.core.shards.rates import retained_share, total
+from tamis_registry.core.shards.fleet_reports import retained_share, total
 from tamis_registry.core.state.model import Shard, Stored
 from tamis_registry.core.status import View
-from tamis_registry.http.documents.document import Document
+from tamis_registry.http.documents import Document
 from tamis_registry.http.documents.edges import every_shard, shard_document
 from tamis_registry.http.documents.leases import subscriber_document
 
@@ -75,4 +77,33 @@ def _shards_of(view: View, shards: Iterable[Shard]) -> Document:
         "rates": total(one["rates"] for one in documents),
         "retained": retained_share(tuples),
         "shards": documents,
+    }
+
+
+def pattern_documents(view: View) -> list[Document]:
+    """Every pattern and folder of patterns, in the order of creation, without its values."""
+    return [
+        {key: value for key, value in document.items() if key != "sql"}
+        for document in whole_pattern_documents(view)
+    ]
+
+
+def whole_pattern_documents(view: View) -> list[Document]:
+    """The same with the SQL."""
+    return [_pattern_document(view, stored) for stored in view.state.of_kind("pattern")]
+
+
+def _pattern_document(view: View, stored: Stored) -> Document:
+    """A pattern with the queries that compare with it."""
+    made = stored.definition
+    members = made.members if isinstance(made, PatternDef) else ()
+    folder = [one.name for one in members] != [stored.name]
+    return {
+        "name": stored.name,
+        "kind": "folder" if folder else "pattern",
+        "why": [stored.refusal] if stored.refusal else [],
+        "plan": stored.version,
+        "members": [{"name": one.name, "length": len(one.values), "max_gap": one.max_gap} for one in members],
+        "readers": list(dependents(view.state.catalog, "pattern", stored.name)),
+        "sql": stored.sql,
     }

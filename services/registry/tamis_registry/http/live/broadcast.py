@@ -26,7 +26,7 @@ from tamis_registry.core.state.model import Stored
 from tamis_registry.core.status import View, alert_status, edge_state, shard_state
 from tamis_registry.http.documents.edges import every_shard, failing_sources
 from tamis_registry.http.documents.streams import stream_facts
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
 
 MOST_LISTENERS = 64
 LONGEST_QUEUE = 200  # messages that wait for one listener
@@ -100,8 +100,8 @@ class Listener:
 class Broadcast:
     """Sends messages to listeners. Its methods are for the event loop, except `close`."""
 
-    def __init__(self, worker: Worker, kafka: KafkaSettings, *, most: int = MOST_LISTENERS) -> None:
-        self._worker, self._config, self._most = worker, kafka.client_config(), most
+    def __init__(self, loop: RegistryLoop, kafka: KafkaSettings, *, most: int = MOST_LISTENERS) -> None:
+        self._loop, self._config, self._most = loop, kafka.client_config(), most
         self._lock = threading.Lock()
         self._listeners: set[Listener] = set()
         # Those of an earlier process were smaller, so a client of it is told that messages are missing.
@@ -241,7 +241,7 @@ class Broadcast:
     def _look(self, before: _Seen, ending: threading.Event) -> _Seen:
         """Tell what has changed since the last look; nothing while the registry doesn't know the fleet."""
         try:
-            with self._worker.reading() as (registry, now):
+            with self._loop.reading() as (registry, now):
                 found = _seen(registry.view(now))
         except UnavailableError:
             return before

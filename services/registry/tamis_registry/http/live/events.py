@@ -18,7 +18,7 @@ from tamis.web.authentication import TOKEN
 from tamis.web.tokens import Token
 from tamis_registry.http.common.rights import may_change, may_operate, may_see_readings
 from tamis_registry.http.live.broadcast import Broadcast, Listener
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
 
 HEARTBEAT_SECONDS = 10.0
 
@@ -81,11 +81,11 @@ LastEventId = Annotated[
 ]
 
 
-def event_routes(app: FastAPI, worker: Worker, broadcast: Broadcast, tokens: TokenFile | None) -> None:
+def event_routes(app: FastAPI, loop: RegistryLoop, broadcast: Broadcast, tokens: TokenFile | None) -> None:
     """Add the route. A listener whose token is revoked, changed or expired hears no more."""
 
     def version() -> int:
-        with worker.reading() as (registry, _):
+        with loop.reading() as (registry, _):
             return registry.plan.version
 
     @app.get(

@@ -1,4 +1,4 @@
-"""Types of silences and acknowledgements, in requests and in answers."""
+"""Types of the documents about silences and open episodes. Times are microseconds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
+
+from tamis_registry.http.state.readings import Found
 
 Word = Annotated[str, Field(max_length=255)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -99,3 +101,27 @@ class Acknowledgement(TypedDict):
     comment: str
     made: int
     until: Annotated[int, Field(description="The registry removes it then")]
+
+
+class OpenEpisode(TypedDict):
+    """An episode that has not closed, by its newest event."""
+
+    episode: str
+    alert: str
+    key: list[Value]
+    key_times: KeyTimes
+    start: Annotated[int, Field(description="Event time of its first alarm")]
+    end: Annotated[int, Field(description="Event time of its latest alarm, as of its newest event")]
+    alarms: int
+    severity: str | None
+    labels: dict[str, str]
+    acknowledged: Annotated[Acknowledgement | None, Field(description="Who looks after it; null if nobody")]
+    silenced: Annotated[
+        int | None, Field(description="The end of the silences that cover it now; null if none does")
+    ]
+
+
+class OpenEpisodes(Found):
+    """Every open episode among the events that were looked at, the newest first."""
+
+    episodes: list[OpenEpisode]

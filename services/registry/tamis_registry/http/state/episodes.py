@@ -13,13 +13,13 @@ from starlette.responses import Response
 from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.silences import Acknowledgement, Silence, covers
 from tamis.messaging.topics import EPISODES
+from tamis_registry.http.common.fair_requests import ReadingTurns
 from tamis_registry.http.common.parts import as_json
-from tamis_registry.http.common.reading_turns import ReadingTurns
-from tamis_registry.http.records.readings import facts
-from tamis_registry.http.schemas.episodes import OpenEpisodes
+from tamis_registry.http.schemas.silences import OpenEpisodes
+from tamis_registry.http.state.readings import facts
 from tamis_registry.http.state.silences import acknowledgement_document
 from tamis_registry.kafka.newest import NewestReader
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
 
 # Events that are looked at. An open episode has one for each of its gaps.
 MOST = 10_000
@@ -43,12 +43,12 @@ class Event(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(Event).decode
 
 
-def episode_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: ReadingTurns) -> None:
+def episode_routes(app: FastAPI, loop: RegistryLoop, reader: NewestReader, turns: ReadingTurns) -> None:
     """Add the route."""
 
     def open_now() -> Response:
         found = reader.read([EPISODES], _event, MOST)
-        with worker.reading() as (registry, now):
+        with loop.reading() as (registry, now):
             silences, acknowledgements = registry.silences.silences, registry.silences.acknowledgements
         episodes = open_episodes([one.value for one in found.entries], silences, acknowledgements, now)
         return as_json({"episodes": episodes, **facts(found)})

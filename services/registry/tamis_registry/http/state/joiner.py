@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI
+from pydantic import Field
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from tamis.messaging.records import Frontier, StreamState
 from tamis.plan.model import Definition, StandingQuery, StreamPlan
@@ -16,14 +18,87 @@ from tamis_registry.core.heartbeats import SECOND, joiner_process, joiner_report
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER
 from tamis_registry.core.status import View, named
 from tamis_registry.http.common.parts import as_json
-from tamis_registry.http.schemas.joiner import Joiner
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
+
+_TUPLES = Field(description="Retained tuples in its state")
+
+
+class JoinerPartition(TypedDict):
+    """One output partition, as the joiner reported it last."""
+
+    partition: int
+    plan: Annotated[int, Field(description="The plan version that it uses")]
+    time: Annotated[int, Field(description="When it was reported, by the joiner's clock, in microseconds")]
+    frontier: Annotated[
+        int | None, Field(description="Alarms below this event time are complete; null if not known yet")
+    ]
+    tuples: Annotated[int, _TUPLES]
+    bytes: int
+    parked: Annotated[int, Field(description="Records that wait for a newer plan")]
+
+
+class SlowestShard(TypedDict):
+    """The listed shard with the least watermark."""
+
+    shard: str
+    watermark: int
+
+
+class JoinerTopic(TypedDict):
+    """A topic over all partitions."""
+
+    topic: str
+    stream: str
+    frontier: Annotated[int | None, Field(description="The least one; null until each partition has one")]
+    tuples: Annotated[int, _TUPLES]
+    bytes: int
+    slowest: Annotated[
+        SlowestShard | None,
+        Field(description="The shard that holds the frontier back, if edges tell; null if the joiner hangs"),
+    ]
+    why: Annotated[list[str], Field(description="Reasons why its frontier may not move on")]
+
+
+class JoinerDefinition(TypedDict):
+    """A definition of an alert. A replaced alert has two for a while."""
+
+    definition: Annotated[str, Field(description="As `alert@version`")]
+    alert: str
+    live: Annotated[int, Field(description="Live tuples or entries of synopses, over all partitions")]
+    bound: Annotated[int | None, Field(description="Their proven bound; null without a number")]
+    bytes: int
+    alarms: Annotated[int, Field(description="Of the alert, since the beginning of the joiner's state")]
+    missed: Annotated[int, Field(description="Tuples that came too late to count for it")]
+
+
+class Joiner(TypedDict):
+    """The joiner, from its newest report of each output partition and its heartbeats."""
+
+    state: Annotated[
+        Literal["running", "behind", "silent", "unknown"],
+        Field(description="`silent`: it has reported nothing for longer than its heartbeats explain"),
+    ]
+    why: Annotated[list[str], Field(description="Why it is silent or behind; empty if it isn't")]
+    reported_ago: Annotated[
+        int | None, Field(description="Seconds since its newest report; null if there is none")
+    ]
+    process: Annotated[
+        str | None, Field(description="Its process and host; null if a joiner of an earlier release runs")
+    ]
+    plan: Annotated[int, Field(description="The plan version that all partitions use; 0 if not known")]
+    partitions: list[JoinerPartition]
+    topics: list[JoinerTopic]
+    definitions: list[JoinerDefinition]
+    late: Annotated[int, Field(description="Late tuples so far")]
+    parked: Annotated[int, Field(description="Records that wait for a newer plan")]
+    dead: Annotated[dict[str, int], Field(description="Dead letters so far, by reason")]
+
 
 # The joiner writes frontiers with each batch, and there are batches as long as any shard is active.
 STALLED_AFTER = 60_000_000  # microseconds
 
 
-def joiner_routes(app: FastAPI, worker: Worker) -> None:
+def joiner_routes(app: FastAPI, loop: RegistryLoop) -> None:
     """Add the route."""
 
     @app.get(
@@ -35,7 +110,7 @@ def joiner_routes(app: FastAPI, worker: Worker) -> None:
         response_model=Joiner,
     )
     def joiner() -> Response:
-        with worker.reading() as (registry, now):
+        with loop.reading() as (registry, now):
             return as_json(joiner_document(registry.view(now)))
 
 

@@ -3,26 +3,108 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any
 
 import msgspec
 import orjson
+from confluent_kafka import Message
 from fastapi import FastAPI, Path, Request
 from starlette.responses import Response
 
+from tamis.errors import InputError, UnavailableError
+from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.silences import ACKNOWLEDGEMENT, SILENCE, Acknowledgement, Silence
+from tamis.messaging.topics import EPISODES
 from tamis.web.authentication import TOKEN
+from tamis_registry.core.errors import MissingError
 from tamis_registry.core.heartbeats import sink_reports
-from tamis_registry.core.held_openings import HeldBack, held_back
-from tamis_registry.core.silences import Wanted, acknowledgement, doubts
+from tamis_registry.core.silences import (
+    AcknowledgedEpisode,
+    HeldBack,
+    Wanted,
+    acknowledgement,
+    doubts,
+    held_back,
+)
+from tamis_registry.http.common.fair_requests import ReadingTurns
 from tamis_registry.http.common.parts import as_json
-from tamis_registry.http.common.reading_turns import ReadingTurns
 from tamis_registry.http.common.rights import may_see_readings
-from tamis_registry.http.records.open_episodes import open_episode
 from tamis_registry.http.schemas import silences as types
 from tamis_registry.kafka.newest import NewestReader
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
+
+LENGTH = 32  # of an identity
+MOST = 500  # events that are looked at, of all episodes that begin so
+_HINT = "`tamis watch` shows the identity of each episode"
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of an episode, and what happened: `opened`, `open` or `closed`."""
+
+    episode: AcknowledgedEpisode
+    what: str
+
+
+def open_episode(reader: NewestReader, beginning: str) -> AcknowledgedEpisode:
+    """The only open episode whose identity begins so.
+
+    Raises MissingError if there is none, InputError if there are several. A whole identity is taken as it is,
+    without alert and key, if the topic can't be read, or is too long to be read to its beginning: the episode
+    may be older than what was read.
+    """
+    whole = len(beginning) == LENGTH
+    try:
+        found = reader.read([EPISODES], _beginning(beginning), 1 if whole else MOST)
+    except UnavailableError:
+        # A registry that doesn't show readings needs no right on this topic.
+        if whole:
+            return AcknowledgedEpisode(beginning)
+        raise
+    events = [entry.value for entry in found.entries]
+    # One event is enough for a whole identity, so nothing was left out.
+    return chosen(beginning, events, complete=found.complete or bool(whole and events))
+
+
+def chosen(beginning: str, events: Sequence[Event], *, complete: bool) -> AcknowledgedEpisode:
+    """The same for events that begin so, the newest first. `complete`: there are no others."""
+    newest: dict[str, Event] = {}
+    for event in events:
+        newest.setdefault(event.episode.identity, event)
+    running = [event.episode for event in newest.values() if event.what != "closed"]
+    if len(running) == 1:
+        return running[0]
+    if running:
+        raise InputError(f"several open episodes begin with '{beginning}'", where="episode", hint=_HINT)
+    if not complete and len(beginning) == LENGTH:
+        return AcknowledgedEpisode(beginning)
+    closed = "; the episode has closed" if newest else ""
+    identity = "the identity" if len(beginning) == LENGTH else "an identity that begins with"
+    raise MissingError(f"no open episode has {identity} '{beginning}'{closed}", hint=_HINT)
+
+
+def _beginning(beginning: str) -> Callable[[Message], Event | None]:
+    start = orjson.dumps(beginning)[:-1]
+
+    def pick(message: Message) -> Event | None:
+        value = message.value() or b""
+        if start not in value:
+            return None
+        record = orjson.loads(value)
+        identity, event = record["episode"], record["event"]
+        alert, key = record["alert"], record["key"]
+        if not all(type(text) is str for text in (identity, event, alert)) or type(key) is not list:
+            raise TypeError("no episode")
+        if not identity.startswith(beginning):
+            return None
+        times = ColumnNames.of(message.headers()).times_of(key)
+        return Event(AcknowledgedEpisode(identity, alert, tuple(key), times), event)
+
+    return pick
+
 
 Id = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")]
 Beginning = Annotated[
@@ -30,7 +112,7 @@ Beginning = Annotated[
 ]
 
 
-def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: ReadingTurns) -> None:
+def silence_routes(app: FastAPI, loop: RegistryLoop, reader: NewestReader, turns: ReadingTurns) -> None:
     """Add the routes. `reader` and `turns`: for the look at the topic of episodes."""
 
     @app.get(
@@ -42,7 +124,7 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         response_model=list[types.Silence],
     )
     def silences() -> Response:
-        with worker.reading() as (registry, now):
+        with loop.reading() as (registry, now):
             sinks = {one.name for one in sink_reports(registry.seen, now)}
             found, openings = registry.silences.silences, registry.held.of_sinks(sinks or None)
         held = held_back(found, openings, now)
@@ -70,11 +152,11 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
             wanted.comment,
         )
         identity = secrets.token_hex(16)
-        made = worker.submit(
+        made = loop.submit(
             lambda registry, now: registry.keep(asked.silence(identity, registry.state.catalog, now))
         )
         assert isinstance(made, Silence)
-        with worker.reading() as (registry, _):
+        with loop.reading() as (registry, _):
             warnings = list(doubts(made, registry.state.catalog))
         return _created({**_document(made, made.made, None), "warnings": warnings})
 
@@ -86,7 +168,7 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         tags=["Silences"],
     )
     def end(silence: Id) -> None:
-        worker.submit(lambda registry, _: registry.forget(f"{SILENCE}/{silence}".encode()))
+        loop.submit(lambda registry, _: registry.forget(f"{SILENCE}/{silence}".encode()))
 
     @app.get(
         "/v1/acknowledgements",
@@ -97,7 +179,7 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
     )
     def acknowledgements(request: Request) -> Response:
         readings = may_see_readings(request)
-        with worker.reading() as (registry, _):
+        with loop.reading() as (registry, _):
             found = registry.silences.acknowledgements
         return as_json([acknowledgement_document(one, readings=readings) for one in found])
 
@@ -117,7 +199,7 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
 
         def work() -> Response:
             found = open_episode(reader, episode)
-            made = worker.submit(
+            made = loop.submit(
                 lambda registry, now: registry.keep(acknowledgement(found, by, wanted.comment, now))
             )
             assert isinstance(made, Acknowledgement)
@@ -132,7 +214,7 @@ def silence_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         tags=["Silences"],
     )
     def take_back(episode: Beginning) -> None:
-        worker.submit(
+        loop.submit(
             lambda registry, _: registry.forget(
                 f"{ACKNOWLEDGEMENT}/{registry.silences.acknowledged(episode)}".encode()
             )

@@ -17,11 +17,11 @@ from tamis_registry.core.topic_readers import filter_sql, topic_readers
 from tamis_registry.http.common.parts import Name, as_json
 from tamis_registry.http.documents.alerts import reader_document
 from tamis_registry.http.documents.streams import topics_of
-from tamis_registry.http.schemas.topics import SharedTopic
-from tamis_registry.worker import Worker
+from tamis_registry.http.schemas.definitions import SharedTopic
+from tamis_registry.registry_loop import RegistryLoop
 
 
-def topic_routes(app: FastAPI, worker: Worker) -> None:
+def topic_routes(app: FastAPI, loop: RegistryLoop) -> None:
     """Add the route."""
 
     @app.get(
@@ -33,7 +33,7 @@ def topic_routes(app: FastAPI, worker: Worker) -> None:
         response_model=list[SharedTopic],
     )
     def topics(name: Name) -> Response:
-        with worker.reading() as (registry, now):
+        with loop.reading() as (registry, now):
             view = registry.view(now)
         streams = {one.name: one for one in view.state.of_kind("stream", "derived")}
         stored = streams.get(normalized_name(name, streams))

@@ -6,25 +6,137 @@ import base64
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import orjson
 from confluent_kafka import Message
 from fastapi import FastAPI, Query
+from pydantic import Field
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from tamis.errors import RefusedError
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES
 from tamis.query.names import normalized_name
 from tamis_registry.core.errors import MissingError, lists
+from tamis_registry.http.common.fair_requests import ReadingTurns
 from tamis_registry.http.common.parts import Name, as_json
-from tamis_registry.http.common.reading_turns import ReadingTurns
 from tamis_registry.http.documents.streams import stream_facts
-from tamis_registry.http.schemas import readings as types
 from tamis_registry.kafka.newest import Entry, Newest, NewestReader
 from tamis_registry.kafka.stream_tuples import tuple_picker
-from tamis_registry.worker import Worker
+from tamis_registry.registry_loop import RegistryLoop
+
+
+class TopicRecord(TypedDict):
+    """A record of a topic. docs/topics.md has the members of its value."""
+
+    topic: str
+    partition: int
+    offset: int
+    time: Annotated[int, Field(description="Kafka's timestamp, in microseconds")]
+    value: dict[str, Any]
+
+
+class HiddenRecord(TypedDict):
+    """A record whose value can't be shown, with the reason."""
+
+    topic: str
+    partition: int
+    offset: int
+    time: Annotated[int, Field(description="Kafka's timestamp, in microseconds")]
+    why: str
+
+
+class DeadLetter(TypedDict):
+    """A record that could not be used, with the reason."""
+
+    partition: int
+    offset: int
+    time: Annotated[int, Field(description="Kafka's timestamp, in microseconds")]
+    reason: str
+    error: str
+    service: str
+    source: Annotated[str, Field(description="Where it came from: a topic, a file or a path of HTTP")]
+    source_partition: int
+    source_offset: int
+    edge: Annotated[
+        str | None, Field(description="The edge that made it; null for other services and earlier releases")
+    ]
+    stream: Annotated[
+        str | None,
+        Field(description="Of a reading: the stream that it was sent to; null for earlier releases"),
+    ]
+    sink: Annotated[str | None, Field(description="Of a notification: the sink that did not take it")]
+    bytes: Annotated[int, Field(description="The length of the original")]
+    text: Annotated[str | None, Field(description="Its first 4,096 bytes; null if they are no UTF-8 text")]
+    base64: Annotated[str | None, Field(description="The same where `text` is null")]
+
+
+class Found(TypedDict):
+    """Records that were looked at, and those that could not be decoded."""
+
+    complete: Annotated[
+        bool,
+        Field(
+            description="True if all that Kafka keeps was looked through, and nothing that fits is left out"
+        ),
+    ]
+    read: Annotated[int, Field(description="Records that were looked at")]
+    unreadable: Annotated[int, Field(description="Records that could not be decoded")]
+
+
+class Records(Found):
+    """The newest records, the newest first."""
+
+    records: list[TopicRecord]
+    not_shown: Annotated[
+        list[HiddenRecord], Field(description="Of the newest records, those that are missing")
+    ]
+
+
+class DeadLetters(Found):
+    """The newest dead letters, the newest first. `reasons` counts those in the answer."""
+
+    records: list[DeadLetter]
+    reasons: dict[str, int]
+
+
+class Column(TypedDict):
+    """A column of a stream or a table."""
+
+    name: str
+    type: str
+    key: bool
+
+
+class NamedStream(TypedDict):
+    """A stream or a table that a query can read."""
+
+    name: str
+    kind: Literal["raw", "derived", "table"]
+    columns: list[Column]
+    time: Annotated[str | None, Field(description="The column of event times; null for streams without time")]
+
+
+class NamedFunction(TypedDict):
+    """A function of the users' own."""
+
+    name: str
+    parameters: list[str]
+    sql: Annotated[str, Field(description="Its CREATE FUNCTION statement")]
+
+
+class Names(TypedDict):
+    """The names that SQL can use now."""
+
+    streams: list[NamedStream]
+    alerts: list[str]
+    functions: list[NamedFunction]
+    patterns: list[str]
+    builtin: Annotated[list[str], Field(description="Functions and aggregates of Tamis")]
+    keywords: list[str]
+
 
 MOST = 500
 SAMPLE_BYTES = 4096  # of a dead letter
@@ -38,11 +150,11 @@ Pick = Callable[[Message], Record | None]
 _BOUNDED = " Reading ends after 2 s or 32 MiB. Tokens need `readings: true`."
 
 
-def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: ReadingTurns) -> None:
+def reading_routes(app: FastAPI, loop: RegistryLoop, reader: NewestReader, turns: ReadingTurns) -> None:
     """Add the routes."""
 
     def of_alert(topic: str, name: str, limit: int) -> Response:
-        with worker.reading() as (registry, _):
+        with loop.reading() as (registry, _):
             alerts = registry.state.catalog.alerts
         wanted = normalized_name(name, alerts)
         found = reader.read([topic], _written(_of_alert(wanted)), limit)
@@ -56,7 +168,7 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         summary="The newest alarms of an alert",
         description="`tuples` of a value has the readings that raised the alarm." + _BOUNDED,
         tags=["Readings"],
-        response_model=types.Records,
+        response_model=Records,
     )
     async def alarms(name: Name, limit: Limit = 50) -> Response:
         return await turns.run(partial(of_alert, ALARMS, name, limit))
@@ -66,13 +178,13 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         summary="The newest events of an alert's episodes",
         description=_BOUNDED.strip(),
         tags=["Readings"],
-        response_model=types.Records,
+        response_model=Records,
     )
     async def episodes(name: Name, limit: Limit = 50) -> Response:
         return await turns.run(partial(of_alert, EPISODES, name, limit))
 
     def of_stream(name: str, limit: int) -> Response:
-        with worker.reading() as (registry, now):
+        with loop.reading() as (registry, now):
             streams = {stored.name: stored for stored in registry.state.of_kind("stream", "derived")}
             stored = streams.get(normalized_name(name, streams))
             if stored is None:
@@ -90,7 +202,7 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         description="Readings that edges omitted are in no topic, and each topic has only the columns and "
         "readings that its readers need." + _BOUNDED,
         tags=["Readings"],
-        response_model=types.Records,
+        response_model=Records,
     )
     async def readings(name: Name, limit: Limit = 50) -> Response:
         return await turns.run(partial(of_stream, name, limit))
@@ -113,7 +225,7 @@ def reading_routes(app: FastAPI, worker: Worker, reader: NewestReader, turns: Re
         summary="The newest dead letters",
         description="With the reason and the beginning of the original bytes." + _BOUNDED,
         tags=["Readings"],
-        response_model=types.DeadLetters,
+        response_model=DeadLetters,
     )
     async def dead_letters(limit: Limit = 50, reason: Reason | None = None) -> Response:
         return await turns.run(partial(all_dead_letters, limit, reason))

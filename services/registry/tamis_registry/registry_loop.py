@@ -22,9 +22,7 @@ from tamis_registry.gauges import KeyWarnings, show
 from tamis_registry.jobs import IDLE, Decide, Jobs
 from tamis_registry.kafka.reports import Reports
 from tamis_registry.kafka.store import FencedError, LostTransactionError, Store
-from tamis_registry.plans.history import History
-from tamis_registry.plans.origin import Origin
-from tamis_registry.plans.pending import PendingPlan
+from tamis_registry.plans import History, Origin, PendingPlan
 from tamis_registry.startup import (
     fleet_partitions,
     recover_reports,
@@ -44,7 +42,7 @@ TAKEOVER_SECONDS = 5.0
 _log = get_logger("tamis.registry")
 
 
-class Worker:
+class RegistryLoop:
     """The loop: recovers from Kafka, decides and writes, and starts over after every failure.
 
     It ends when it is stopped, or when another registry takes over.

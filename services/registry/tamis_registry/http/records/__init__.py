@@ -1,1 +1,0 @@
-"""Routes that read records of topics."""

@@ -1,1 +1,0 @@
-"""Plans in the registry's loop: the newest versions with their origins, and the plan still to be written."""

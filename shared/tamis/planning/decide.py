@@ -1,0 +1,328 @@
+"""Decision on a query of any kind, before it runs.
+
+A join by time is proved (`tamis.planning.join_verdict`). All other kinds keep every tuple that passes their
+filters, and their memory decides.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+
+from tamis.analysis.conjuncts import Analysis, analyse, flatten_and
+from tamis.analysis.contradictory_having import contradictory_having
+from tamis.bounded import latest_values, nested_queries, sessions, timed_joins, windows
+from tamis.bounded.application_time import verdict as application_time
+from tamis.bounded.application_time.static_relations import query_inputs
+from tamis.bounded.application_time.translate import translated
+from tamis.bounded.memory import Memory, sentences
+from tamis.bounded.timeless import verdict as timeless
+from tamis.bounded.timeless.translate import translate
+from tamis.durations import seconds
+from tamis.expressions.nodes import Expr, Type, aliases, columns, conjunction, substitute
+from tamis.plan.omission import Omission, bare
+from tamis.planning.join_verdict import in_words, judge, read_by
+from tamis.planning.missing_watermarks import lacking
+from tamis.planning.verdict import InputVerdict, Verdict, kept_whole, kind_of, never_a_row, whole_input
+from tamis.query.model import AlertDef, AsOfJoin, Catalog, DerivedDef, Query
+from tamis.query.patterns.watch_text import WatchText
+
+
+def verdict_on(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+    """The verdict on a query, cached for the same definitions and versions of table files.
+
+    Raises InputError if a table can't be read.
+    """
+    found: Verdict = catalog.results.get(*_key(definition, catalog), lambda: _decide(definition, catalog))
+    return found
+
+
+def learn(definition: AlertDef | DerivedDef, catalog: Catalog, found: Verdict) -> None:
+    """Cache a verdict that another process has made of an equal definition and an equal catalogue."""
+    catalog.results.put(*_key(definition, catalog), found)
+
+
+def _key(definition: AlertDef | DerivedDef, catalog: Catalog) -> tuple[tuple[object, ...], Hashable]:
+    versions = tuple(_file_versions(definition, catalog))
+    return (definition, *read_by(definition, catalog)), ("verdict of any kind", versions)
+
+
+def _file_versions(definition: AlertDef | DerivedDef, catalog: Catalog) -> Iterator[Hashable]:
+    """The versions of the table files that a query reads."""
+    members = definition.query.members or (definition.query,)
+    for name in dict.fromkeys(source.stream for one in members for source in one.sources):
+        if (table := catalog.tables.get(name)) is not None:
+            try:
+                file = os.stat(table.path)
+                yield table.path, file.st_mtime_ns, file.st_size, file.st_ino
+            except OSError:
+                yield table.path, None
+
+
+def _decide(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+    catalog = catalog.reading(definition)
+    query = definition.query
+    verdict = _by_kind(definition, catalog)
+    never = next((reason for one in query.queries if (reason := _no_group(one, catalog)) is not None), None)
+    if never is not None:
+        # What would bound the memory, or give the bound a number, leads away from the mistake.
+        memory = replace(verdict.memory, repairs=())
+        verdict = replace(
+            verdict, accepted=False, reason=f"{never}, so the query never has a row", memory=memory
+        )
+    if not query.watched:
+        return verdict
+    words = WatchText(query.watched)
+    streams = {stream.name: stream for stream in query.watched}
+    return replace(
+        verdict,
+        reason=words(verdict.reason),
+        inputs=tuple(
+            replace(
+                one,
+                omission=replace(one.omission, reason=words(one.omission.reason)),
+                watched=streams.get(one.stream),
+            )
+            for one in verdict.inputs
+        ),
+        memory=in_words(verdict.memory, words),
+    )
+
+
+def _by_kind(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+    query = definition.query
+    if isinstance(definition, DerivedDef) and definition.inlined and query.last.grouping is None:
+        kept = Memory("bounded", 0, "0", "inlined where it is read", "nothing is kept for the stream itself")
+        what = "a join, which is" if query.nested is None else "rows of aggregates, which are"
+        reason = f"{what} put in where it is read: each alert that reads it is decided with it"
+        return kept_whole(definition, kept, reason, ())
+    if query.nested is not None:
+        return _nested(definition, catalog)
+    if query.timeless:
+        return _timeless(definition, catalog)
+    if query.asof:
+        return _latest_values(definition, catalog)
+    if query.grouping is not None:
+        return _windowed(definition, catalog)
+    if query.in_time:
+        memory = lacking(query, catalog, application_time.memory_verdict(query, catalog))
+        return _in_time(definition, catalog, memory)
+    in_time = application_time.decided(definition, catalog)
+    if in_time is not None and in_time.verdict == "bounded":
+        return replace(_in_time(definition, catalog, in_time), open_ended=True)
+    return _join(definition, catalog, in_time)
+
+
+def _no_group(query: Query, catalog: Catalog) -> str | None:
+    """The reason why HAVING removes all groups; None if it may not."""
+    streams = {
+        source.alias: stream
+        for source in query.sources
+        if (stream := source.aggregated or catalog.streams.get(source.stream)) is not None
+    }
+    return contradictory_having(query, streams)
+
+
+# ---- joins by time
+
+
+def _join(definition: AlertDef | DerivedDef, catalog: Catalog, in_time: Memory | None) -> Verdict:
+    """A join by time. `in_time`: the verdict in application time on an open-ended join that isn't bounded."""
+    join = judge(definition, catalog)
+    memory, refusal = join.memory, join.refusal
+    if in_time is not None:
+        # The join by time keeps all tuples; whether any evaluator must, an example says where one was run.
+        both = sentences(memory.reason, in_time.reason)
+        if in_time.verdict == "unbounded":
+            memory = replace(in_time, reason=both, repairs=in_time.repairs or memory.repairs)
+            refusal = refusal and both
+        else:
+            # Why nothing was proved helps few users: it stands with the memory.
+            refusal = refusal and memory.reason
+            memory = replace(memory, reason=both)
+    reason = refusal or f"partitioned by {join.keys.reason}"
+    if refusal is None and not any(join.keys.partition.values()):
+        reason = join.keys.reason
+    if refusal is None and join.analysis.absences:
+        reason = sentences(reason, _decision_time(join.analysis))
+    waiting = not (isinstance(definition, AlertDef) and definition.options.max_delay == 0)
+    inputs = tuple(_joined(omission, join.analysis, waiting) for omission in join.omissions)
+    return Verdict(definition.name, kind_of(definition), refusal is None, reason, inputs, memory, join)
+
+
+def _joined(omission: Omission, analysis: Analysis, waiting: bool) -> InputVerdict:
+    """An input of a join by time. `waiting`: edges hold its tuples until the later ones are there."""
+    alias = omission.alias
+    if omission.interval and not waiting and analysis.window is None:
+        why = "no omission: with max_delay = '0' edges publish each tuple at once"
+        omission = replace(omission, reason=why)
+    return InputVerdict(
+        alias,
+        analysis.streams[alias].name,
+        omission,
+        bare(conjunction(analysis.filters[alias])),
+        bare(conjunction(analysis.implied.get(alias, ()))),
+        analysis.window,
+    )
+
+
+def _decision_time(analysis: Analysis) -> str:
+    """The event time at which a row of NOT EXISTS is certain."""
+    rows = analysis.joined.rows
+    latest = max(analysis.reach(alias, row) or 0 for alias in analysis.absent for row in rows)
+    after = f"{seconds(latest)} past" if latest > 0 else "past"
+    return f"an alarm is raised when event time is {after} its reading: no reading can exclude it any more"
+
+
+# ---- queries that keep every tuple
+
+
+def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+    query = definition.query
+    memory = lacking(query, catalog, timeless.memory_verdict(query, catalog))
+    filtered = [(one, translate(one, catalog).filters) for one in query.members or (query,)]
+    why = "a tuple without time can't be omitted by its neighbours in time"
+    inputs = (
+        whole_input(source, conjunction(filters[source.alias]), why)
+        for one, filters in filtered
+        for source in one.sources
+    )
+    reason = "streams without time: every tuple counts, whenever it comes"
+    return kept_whole(definition, memory, reason, tuple(inputs))
+
+
+def _latest_values(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+    """A query with ASOF JOIN."""
+    query = definition.query
+    if not any(join.outer for join in query.asof):
+        # A row of inner joins meets all conditions, as in a join by time. LEFT JOIN may have NULL.
+        filters = tuple(conjunct for join in query.asof for conjunct in join.filters)
+        plain = replace(query, asof=(), conjuncts=(*query.conjuncts, *filters))
+        contradiction = analyse(plain, catalog).contradiction
+        if contradiction is not None:
+            return never_a_row(definition, contradiction)
+    memory = latest_values.memory_verdict(query, catalog)
+    first = query.sources[0]
+    own = tuple(c.expr for c in query.conjuncts if aliases(c.expr) == {first.alias})
+    joined = " and ".join(join.alias for join in query.asof)
+    why = f"no omission: a tuple at another time may have another latest tuple of {joined}"
+    inputs = [whole_input(first, conjunction(own), why)]
+    for source, join in zip(query.sources[1:], query.asof, strict=True):
+        why = "no omission: each tuple may be the latest, and hides the ones before it even if WHERE drops it"
+        inputs.append(whole_input(source, conjunction(candidate_filters(query, join)), why))
+    reason = f"a row for each tuple of {first.alias}, when the watermarks have passed it"
+    return kept_whole(definition, memory, reason, tuple(inputs))
+
+
+def candidate_filters(query: Query, join: AsOfJoin) -> tuple[Expr, ...]:
+    """The conditions that a tuple must meet to be chosen by an ASOF JOIN, or to hide another one.
+
+    Conditions in WHERE apply to the chosen tuple. But the equated columns of all rows have the values of the
+    first source, if they are equated with it. So its conditions on these columns hold for both.
+    """
+    first = query.sources[0].alias
+    equal = {
+        left: right
+        for left, right in join.keys
+        if left.alias == first and left.type is right.type is not Type.DOUBLE  # -0.0 and 0.0 are equal
+    }
+    same = [
+        substitute(part, lambda column: equal[column])
+        for conjunct in query.conjuncts
+        for part in flatten_and(conjunct.expr)
+        if (read := set(columns(part))) and read <= set(equal)
+    ]
+    own = [part for conjunct in join.filters for part in flatten_and(conjunct.expr)]
+    return tuple(dict.fromkeys((*own, *same)))
+
+
+def _in_time(definition: AlertDef | DerivedDef, catalog: Catalog, memory: Memory) -> Verdict:
+    """A query in application time."""
+    reason = "evaluated in application time: a row appears when event time has passed its last tuple"
+    return kept_whole(definition, memory, reason, tuple(_inputs_in_time(definition.query, catalog)))
+
+
+def _inputs_in_time(query: Query, catalog: Catalog) -> Iterator[InputVerdict]:
+    for one in query.members or (query,):
+        filters = translated(one, query_inputs(one, catalog)).filters
+        for source in one.sources:
+            if source.stream in catalog.tables:
+                why = "a table: it is read as it is"
+            elif any(other.aggregated is not None for other in one.sources):
+                why = "no omission: every tuple counts beside rows of aggregates"
+            else:
+                why = "no omission: every tuple counts, however long ago it came"
+            yield whole_input(source, conjunction(filters[source.alias]), why)
+
+
+def _windowed(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+    """Aggregates over windows or sessions."""
+    query = definition.query
+    if query.session is None:
+        memory = windows.memory_verdict(query, catalog)
+        reason = "a row for each window and group, once the watermark has passed the window's end"
+    else:
+        memory = sessions.memory_verdict(query, catalog)
+        reason = "a row for each session and group, once the watermark is later than the session's end"
+    return kept_whole(definition, memory, reason, tuple(_windowed_inputs(query, catalog)))
+
+
+def _windowed_inputs(query: Query, catalog: Catalog) -> Iterator[InputVerdict]:
+    filters = translate(replace(query, grouping=None), query_inputs(query, catalog).catalog).filters
+    what = "windows" if query.session is None else "sessions"
+    for source in query.sources:
+        why = f"no omission: every tuple counts for the aggregates of its {what}"
+        if source.stream in catalog.tables:
+            why = "a table: it is read as it is"
+        whole = whole_input(source, conjunction(filters[source.alias]), why)
+        yield replace(whole, window=source.window, session=source.session)
+
+
+def _nested(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+    """A query over rows of aggregates: all of its queries together."""
+    query = definition.query
+    memory = _nested_memory(query, catalog)
+    timed = [one for one in query.queries if one.timed_by is not None]
+    never = next((one for join in timed if (one := analyse(join, catalog).contradiction) is not None), None)
+    if never is not None:
+        return never_a_row(definition, never)
+    in_order = "rows of aggregates come when their windows have ended, and are taken in order of event time"
+    if timed:
+        in_order = (
+            "tuples are joined when the watermarks have passed them by the bounds on their times; the row of"
+            " a window comes when all of its tuples are joined"
+        )
+    return kept_whole(definition, memory, in_order, tuple(dict.fromkeys(_nested_inputs(query, catalog))))
+
+
+def _nested_memory(query: Query, catalog: Catalog) -> Memory:
+    """The verdict on the memory of a nested query, or of one of its queries."""
+    if query.nested is not None:
+        return nested_queries.memory_verdict(query, catalog, _nested_memory)
+    if query.session is not None:
+        return sessions.memory_verdict(query, catalog)
+    if query.grouping is not None:
+        return windows.memory_verdict(query, catalog)
+    if query.timed_by is not None:
+        return timed_joins.memory_verdict(query, catalog)
+    return application_time.memory_verdict(query, catalog)
+
+
+def _nested_inputs(query: Query, catalog: Catalog) -> Iterator[InputVerdict]:
+    """The raw streams and tables of a nested query, those of inner queries first."""
+    nested = query.nested
+    if nested is not None:
+        for stream in nested.streams:
+            if stream.aggregates is not None:
+                yield from _nested_inputs(stream.aggregates, catalog)
+        names = {stream.name for stream in nested.streams}
+        within = _nested_inputs(nested.query, catalog.with_streams(nested.streams))
+        yield from (one for one in within if one.stream not in names)
+    elif query.timed_by is not None:
+        filters = analyse(query, catalog).filters
+        why = "no omission: every combination counts for the aggregates of its windows"
+        for source in query.sources:
+            yield whole_input(source, conjunction(filters[source.alias]), why)
+    else:
+        yield from (_windowed_inputs if query.grouping is not None else _inputs_in_time)(query, catalog)
