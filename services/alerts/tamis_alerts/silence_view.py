@@ -21,7 +21,7 @@ from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.messaging.topics import SILENCES
 from tamis.messaging.unreadable_records import UnreadableRecords
 from tamis.telemetry import Metrics, get_logger
-from tamis.telemetry.essential_threads import WorkerThread
+from tamis.telemetry.threads import WorkerThread
 
 REQUEST_SECONDS = 5.0
 # The wait before the service looks again for a topic that it did not find or may not read.

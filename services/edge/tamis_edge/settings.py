@@ -14,9 +14,9 @@ from tamis.recordings.time_units import TimeUnit
 from tamis.settings.kafka import Mechanism, Protocol
 from tamis.settings.yaml_file import Secret, read_yaml
 from tamis.web.tls import CertificateFiles
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.source_fields import (
     STREAM,
+    FieldMap,
     FieldPathText,
     Host,
     KafkaTopicName,
@@ -24,7 +24,7 @@ from tamis_edge.source_fields import (
     StreamName,
     levels,
 )
-from tamis_edge.storage.reserve import RESERVE
+from tamis_edge.storage.disk import RESERVE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

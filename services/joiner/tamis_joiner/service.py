@@ -15,8 +15,8 @@ from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.probe import KafkaProbe
 from tamis.messaging.topic_wait import wait_for_topics
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
+from tamis.settings.common import private_directory
 from tamis.settings.known_variables import warn_of_unknown_variables
-from tamis.settings.private_files import private_directory
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis_joiner.checkpoint.empty_checkpoint import has_frontiers, warn_if_emptied
 from tamis_joiner.checkpoint.files import Checkpoint

@@ -8,10 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.omission.columns import (
+    NEVER,
     Flags,
     Floats,
     Int64s,
     Sides,
+    as_delay,
+    as_span,
     check_rule,
     finite_order,
     int64s,
@@ -33,7 +36,6 @@ from tamis.omission.slot_pool import (
     with_tuples,
 )
 from tamis.omission.stream_kernel import advance
-from tamis.omission.ticks import NEVER, as_delay, as_span
 
 
 class Decided(NamedTuple):
@@ -99,7 +101,7 @@ class OmissionState:
     Every window of length `interval` gets a published tuple with its extreme value, as by `retained`, for
     every order of arrival and all batches and watermarks. If tuples arrive in order, as many are published as
     by `retained`. Equal values are treated as with `fewest`; for `strict` the stream form is Algorithm 1
-    itself (`tamis.omission.cai_algorithm_1`).
+    itself (`tests.oracle.omission.cai_algorithm_1`).
 
     >>> state = OmissionState(10, "above")
     >>> state.offer([7, 7, 7], [0, 2, 4], [5.0, 1.0, 3.0], [0, 1, 2], now=0)

@@ -21,8 +21,7 @@ from tamis.expressions.nodes import Expr, Type, conjuncts
 from tamis.identity_cache import IdentityCache
 from tamis.predicates import Predicate
 from tamis.predicates.boxes import Box
-from tamis.predicates.selectivity import Distribution, Observed, Uniform
-from tamis.predicates.selectivity.measure import measure
+from tamis.predicates.selectivity import Distribution, Observed, Uniform, measure
 from tamis.query.model import ColumnDef, StreamDef
 from tamis.sharing.quasi_monte_carlo import (
     POINTS,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-from tamis.telemetry.metric_catalogue import CATALOGUE
+from tamis.telemetry.metric_catalogue import CATALOGUE, LATENCY_BUCKETS
 
 
 class Metrics:
@@ -39,7 +39,7 @@ class Metrics:
                 self._labels[metric.name] = set()
             else:
                 self._histograms[metric.name] = Histogram(
-                    metric.name, metric.help, metric.labels, registry=self.registry, buckets=metric.buckets
+                    metric.name, metric.help, metric.labels, registry=self.registry, buckets=LATENCY_BUCKETS
                 )
         self.set("tamis_build_info", 1, service=service, version=version("tamis"))
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.oracle.omission.brute_force import Bools, Recording, recording, signs
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.omission.window_extremes.batch import retained_in_windows
-from tamis.omission.window_extremes.stream import WindowState
+from tamis.omission.window_batch import retained_in_windows
+from tamis.omission.window_stream import WindowState
 
 LONG = also_long(40)
 END = 2**63 - 1

@@ -1,9 +1,12 @@
-"""Records of one shard for Kafka, and the source offsets of those records that could still be lost."""
+"""The records that a shard has to send: tuples, dead letters, progress and final records, and their counts.
+
+It keeps the source offsets of those records that could still be lost.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,10 +17,9 @@ from tamis.messaging.records import final_envelope, progress_envelope
 from tamis.messaging.schemas.tuple_encoding import encode_alone, encode_tuples
 from tamis.messaging.schemas.tuple_schema import layout
 from tamis.messaging.topics import DEAD_LETTERS
+from tamis.omission.columns import Int64s
 from tamis.plan.model import StreamPlan
-from tamis_edge.core.counts import DECISIONS, Counts
-from tamis_edge.core.messages.keys import Int64s
-from tamis_edge.core.messages.records import (
+from tamis_edge.core.records import (
     ANY_PARTITION,
     Record,
     encode,
@@ -27,10 +29,73 @@ from tamis_edge.core.messages.records import (
     schema_envelopes,
     tail,
 )
-from tamis_edge.core.progress import START_OF_TIME, Progress
 from tamis_edge.core.rows import Chunk
 from tamis_edge.core.shedding import Shedder, ShedSpans
 from tamis_edge.core.topic_run import TopicRun
+
+START_OF_TIME = -(2**62)  # before every event time, and far enough from int64's end to subtract from
+
+# Microseconds after which unchanged progress is sent again, so that it outlives the topic's retention.
+REFRESH = 30_000_000
+
+Progress = Mapping[tuple[str, int], int]
+"""By topic and output partition, the least event time that can still be published there."""
+
+
+class SentProgress:
+    """The progress that was sent. Records must be sent in order, or be reported by `forget`.
+
+    `every`: microseconds that must pass between two progress records of a plan version in one partition.
+    """
+
+    def __init__(self, every: int = 0) -> None:
+        self._every = every
+        self._sent: dict[tuple[str, int], tuple[int, int]] = {}  # plan version and event time
+        self._at = 0  # when all progress was due again
+        self._next, self._version = 0, 0
+
+    def changed(
+        self, progress: Progress, version: int, now: int, *, last: bool = False
+    ) -> Iterator[tuple[str, int, int]]:
+        """The progress to send under a plan version: topic, partition and event time. From then on it counts
+        as sent. `last`: final records follow it.
+        """
+        if not 0 <= now - self._at < REFRESH:
+            self._sent, self._at = {}, now
+        # Others wait for the first progress under a plan and for the last one, so they aren't held back.
+        # The clock may have been set back, so only a time that is near counts.
+        waits = 0 < self._next - now <= self._every
+        if waits and version == self._version and not last:
+            return
+        for place, time in progress.items():
+            if self._sent.get(place) != (version, time):
+                self._sent[place] = version, time
+                self._next, self._version = now + self._every, version
+                yield *place, time
+
+    def forget(self) -> None:
+        """Some record was not sent, so all progress must be sent again."""
+        self._sent.clear()
+        self._next = 0
+
+
+# The decisions about tuples of raw streams.
+DECISIONS = ("published", "omitted", "filtered", "late", "dead")
+
+
+@dataclass(slots=True)
+class Counts:
+    """Tuples by decision, and published bytes, since the counts were last taken."""
+
+    published: int = 0
+    omitted: int = 0
+    filtered: int = 0
+    late: int = 0
+    dead: int = 0
+    saved_calls: int = 0  # omitted tuples for which the joiner would call a Python function
+    shed: int = 0  # retained and dropped at random; counted once for each topic
+    published_bytes: int = 0
+    holds: list[Int64s] = field(default_factory=list)  # microseconds from arrival to publication
 
 
 class Origin(NamedTuple):

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tamis.omission.columns import Int64s
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.decode.decoder import Decoded, Decoder
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import FieldMap
 
 READ_BYTES = 32 * 2**20  # of readings that are decoded at once, or wait in memory for that
 

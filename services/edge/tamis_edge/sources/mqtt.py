@@ -17,10 +17,9 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from tamis.messaging.topics import is_stream_name
-from tamis.telemetry.essential_threads import DeadThreadError
 from tamis.telemetry.logs import get_logger
-from tamis.web.addresses import is_loopback
-from tamis.web.tls import client_context
+from tamis.telemetry.threads import DeadThreadError
+from tamis.web.tls import client_context, is_loopback
 from tamis_edge.settings import MqttSource, MqttTls
 from tamis_edge.source_fields import STREAM, levels
 from tamis_edge.sources.journal_shard import MOST_UNPLANNED, STRAY, JournalShard, StrayShard

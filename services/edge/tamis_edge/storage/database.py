@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tamis.errors import InputError
-from tamis_edge.storage.disk_errors import not_opened
+from tamis_edge.storage.disk import not_opened
 
 FORMAT = 1  # of the edge's databases; 0: of a release before the number was written
 _FEW = 64  # pages of a database that is rewritten in no time

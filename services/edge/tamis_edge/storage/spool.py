@@ -8,10 +8,9 @@ from pathlib import Path
 
 import orjson
 
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.storage.database import give_back, open_database, roll_back
-from tamis_edge.storage.disk_errors import refusal
-from tamis_edge.storage.reserve import Reserve
+from tamis_edge.storage.disk import Reserve, refusal
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (

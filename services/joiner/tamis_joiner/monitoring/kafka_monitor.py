@@ -15,7 +15,7 @@ from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.plan.model import Plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, get_logger
-from tamis.telemetry.background_thread import BackgroundThread
+from tamis.telemetry.threads import BackgroundThread
 from tamis_joiner.monitoring.lost_records import LostRecords, Offsets, least_offsets
 from tamis_joiner.monitoring.state_metrics import StateMetrics
 

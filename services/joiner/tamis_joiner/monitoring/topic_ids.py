@@ -14,7 +14,7 @@ from tamis.errors import UnavailableError
 from tamis.messaging.connection import Connection
 from tamis.messaging.topics import JOINER_PATTERN
 from tamis.settings import KafkaSettings
-from tamis.telemetry.background_thread import BackgroundThread
+from tamis.telemetry.threads import BackgroundThread
 
 REQUEST_SECONDS = 5.0
 PERIOD_SECONDS = 2.0

@@ -9,7 +9,7 @@ from tamis.messaging.silences import Held, decode
 from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SILENCES, SKETCHES
 from tamis.messaging.unreadable_records import UnreadableRecords
-from tamis.predicates.selectivity import Sketch
+from tamis.predicates.sketch import Sketch
 from tamis.telemetry import Metrics, get_logger
 from tamis_registry.core.held_openings import held_opening
 from tamis_registry.core.registry import Registry

@@ -17,10 +17,10 @@ from tamis.errors import UnavailableError
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.schemas.registry import MOST_CACHED, UnusableSchema, WriterSchema
 from tamis.messaging.schemas.wire_format import Kind, schema_of
+from tamis.omission.columns import Int64s
 from tamis.telemetry.logs import get_logger
-from tamis_edge.core.messages.keys import Int64s
-from tamis_edge.decode.by_schema.rows import Schemas
 from tamis_edge.decode.decoder import Decoded, Decoder
+from tamis_edge.decode.schema_rows import Schemas
 from tamis_edge.sources.base import Payloads
 
 _log = get_logger("edge.schemas")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.records import Ack, Frontier, Observation
-from tamis.predicates.selectivity import Sketch, merge
+from tamis.predicates.sketch import Sketch, merge
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.shards.rates import RECENT_SPAN, Rates
 
