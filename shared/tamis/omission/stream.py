@@ -249,11 +249,6 @@ class OmissionState:
         """Handles of all undecided tuples, ascending."""
         return np.sort(self.held()[0])
 
-    def oldest_held_time(self) -> int | None:
-        """The least event time among the held tuples; None if none is held."""
-        times = self.held()[1]
-        return int(times.min()) if len(times) else None
-
     def next_deadline(self) -> int | None:
         """The moment on the caller's clock when `decide` must be called even if no tuple arrives; None for
         never.

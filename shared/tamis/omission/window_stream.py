@@ -188,11 +188,6 @@ class WindowState:
         """Handles of all undecided tuples, ascending."""
         return np.sort(self.held()[0])
 
-    def oldest_held_time(self) -> int | None:
-        """See `OmissionState.oldest_held_time`."""
-        times = self.held()[1]
-        return int(times.min()) if len(times) else None
-
     def _open_deadline(self) -> np.int64:
         least = NEVER
         for rows in (self._open, *self._offered):

@@ -65,12 +65,12 @@ class Bitmap:
 
     def any(self, keys: Int64s, out: Bools) -> None:
         """Set `out` where a box holds the tuple. `keys`: (d, n)."""
-        _any(keys, self._ends, self._begins, *self._buckets, self._sets, self._used, out)
+        _any(keys, self._ends, self._begins, self._buckets, self._sets, self._used, out)
 
     def which(self, keys: Int64s) -> Words:
         """The boxes that hold each tuple, as bits: (n, words)."""
         out = np.empty((keys.shape[1], self.words), np.uint64)
-        _which(keys, self._ends, self._begins, *self._buckets, self._sets, out)
+        _which(keys, self._ends, self._begins, self._buckets, self._sets, out)
         return out
 
 
@@ -131,19 +131,16 @@ def _row(
     d: int,
     ends: Int64s,
     begins: Int64s,
-    first: Int64s,
-    behind: Int64s,
-    shift: npt.NDArray[np.uint64],
-    starts: npt.NDArray[np.int32],
+    buckets: Buckets,
 ) -> int:
     """The number of ends of a dimension that are at most `key`."""
-    begin = begins[d]
-    if key < first[d]:
+    begin, starts = begins[d], buckets.starts
+    if key < buckets.first[d]:
         at, most = np.int64(0), np.int64(starts[d, 0])
-    elif key >= behind[d]:
+    elif key >= buckets.behind[d]:
         at, most = np.int64(starts[d, -1]), begins[d + 1] - begin
     else:
-        bucket = np.int64((np.uint64(key) - np.uint64(first[d])) >> shift[d])
+        bucket = np.int64((np.uint64(key) - np.uint64(buckets.first[d])) >> buckets.shift[d])
         at, most = np.int64(starts[d, bucket]), np.int64(starts[d, bucket + 1])
     while most - at > 8:
         middle = (at + most) // 2
@@ -161,10 +158,7 @@ def _any(
     keys: Int64s,
     ends: Int64s,
     begins: Int64s,
-    first: Int64s,
-    behind: Int64s,
-    shift: npt.NDArray[np.uint64],
-    starts: npt.NDArray[np.int32],
+    buckets: Buckets,
     sets: Words,
     used: Words,
     out: Bools,
@@ -184,7 +178,7 @@ def _any(
             out[i] = False
             continue
         for d in range(dimensions):
-            rows[d] = begins[d] + d + _row(keys[d, i], d, ends, begins, first, behind, shift, starts)
+            rows[d] = begins[d] + d + _row(keys[d, i], d, ends, begins, buckets)
         hit = False
         if words <= 4:
             # Without branches: the processor would mispredict every other one.
@@ -220,10 +214,7 @@ def _which(
     keys: Int64s,
     ends: Int64s,
     begins: Int64s,
-    first: Int64s,
-    behind: Int64s,
-    shift: npt.NDArray[np.uint64],
-    starts: npt.NDArray[np.int32],
+    buckets: Buckets,
     sets: Words,
     out: Words,
 ) -> None:
@@ -231,7 +222,7 @@ def _which(
     rows = np.empty(dimensions, np.int64)
     for i in range(keys.shape[1]):
         for d in range(dimensions):
-            rows[d] = begins[d] + d + _row(keys[d, i], d, ends, begins, first, behind, shift, starts)
+            rows[d] = begins[d] + d + _row(keys[d, i], d, ends, begins, buckets)
         for word in range(sets.shape[1]):
             found = ~np.uint64(0)
             for d in range(dimensions):

@@ -41,6 +41,8 @@ class Pattern:
     None as a range, or as one of its ends, means that there is no limit. Rounding decides nothing: a distance
     that exceeds epsilon by no more than 10^-12 of the greater of epsilon and the pattern's deviation matches.
 
+    `mean`, `mean_low`, `deviation` and `centred` are the moments of `values`; see `Moments`.
+
     `InputError` is raised for fewer than two values, equal values, values that aren't finite or exceed 1e150,
     an empty range, and for an epsilon that every window would pass, also by this allowance.
     """
@@ -56,7 +58,8 @@ class Pattern:
     ) -> None:
         where = f"pattern {name}"
         self.name = name
-        self._moments = found = moments(where, values)
+        of_values = moments(where, values)
+        self.mean, self.mean_low, self.deviation, self.centred = of_values
         self.values: Floats = np.array(values, dtype=np.float64)
         self.values.flags.writeable = False
         self.scale = _range(where, "scale", scale)
@@ -67,7 +70,7 @@ class Pattern:
         self.epsilon = _number(where, "epsilon", epsilon)
         if not 0 <= self.epsilon < inf:
             raise InputError(f"epsilon is {epsilon}", where=where, hint="it must be finite and at least 0")
-        least = _limit(found, self.scale, self.shift)
+        least = _limit(of_values, self.scale, self.shift)
         if self.limit >= least:
             raise InputError(
                 f"every window would match, since epsilon is {self.epsilon:g}",
@@ -83,26 +86,6 @@ class Pattern:
 
     def __len__(self) -> int:
         return len(self.values)
-
-    @property
-    def mean(self) -> float:
-        """The mean of the values."""
-        return self._moments.mean
-
-    @property
-    def mean_low(self) -> float:
-        """The exact mean less `mean`, which is rounded."""
-        return self._moments.mean_low
-
-    @property
-    def deviation(self) -> float:
-        """The square root of the mean square of `centred`."""
-        return self._moments.deviation
-
-    @property
-    def centred(self) -> Floats:
-        """The values less their mean, of shape (n,)."""
-        return self._moments.centred
 
     @property
     def limit(self) -> float:

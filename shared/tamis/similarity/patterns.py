@@ -77,7 +77,7 @@ class KeyedPatterns:
         if not self.patterns:
             np.add.at(self._marks[:, SEEN], key, 1)
             return _matches(np.empty((0, 3), np.int64), np.empty((0, 3)))
-        return _matches(*watch(key, value, self._index[:], self._tails, self._marks, self._sums))
+        return _matches(*watch(key, value, self._index, self._tails, self._marks, self._sums))
 
     def needed(self) -> Int64s:
         """By key, the number of latest readings that windows of later readings can have. It is less than the

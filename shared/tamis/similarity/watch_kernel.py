@@ -38,6 +38,7 @@ from tamis.similarity.pattern_index import (
     WAVE,
     WORDS,
     Bits,
+    PatternIndex,
 )
 from tamis.similarity.sliding_transform import (
     ANCHOR,
@@ -180,23 +181,6 @@ def correlated(
 FILLED, RUN, EQUAL, SEEN = range(4)
 MARKS = 4
 
-IndexColumns = tuple[
-    Int64s,
-    Floats,
-    Floats,
-    Floats,
-    Bits,
-    Bits,
-    Floats,
-    Int64s,
-    Floats,
-    Floats,
-    Floats,
-    Floats,
-    Int64s,
-    Floats,
-]
-
 
 @njit(cache=True, error_model="numpy")
 def append(tails: Floats, marks: Int64s, key: int, reading: float, longest: int) -> int:
@@ -223,11 +207,11 @@ def append(tails: Floats, marks: Int64s, key: int, reading: float, longest: int)
 
 @njit(cache=True, error_model="numpy")
 def watch(
-    keys: Int64s, readings: Floats, index: IndexColumns, tails: Floats, marks: Int64s, sums: Floats
+    keys: Int64s, readings: Floats, index: PatternIndex, tails: Floats, marks: Int64s, sums: Floats
 ) -> tuple[Int64s, Floats]:
     """Append each reading to the series of its key; returns the matches.
 
-    `index` has the columns of `PatternIndex`. A match has a row, the number of a pattern and of the window's
+    A match has a row, the number of a pattern and of the window's
     last reading in its series, and in the second array distance, scale and shift. Rows ascend.
     """
     groups, tolerances, lows, steps, bits, summaries, turns = index[:7]

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from tamis.web.problems import problem
+from tamis.web.problems import status_problem
 
 # A body that was refused is read on, since many clients look for the answer only when they have sent all. If
 # so many bytes of it come in vain, the connection ends.
@@ -155,7 +155,7 @@ class LimitedProtocol(H11Protocol):
         if self.transport.is_closing():
             return  # with TLS, it waits for its client to close as well
         if self._in_headers or not self.cycle.response_started:
-            answer = problem(status, status.phrase.lower().replace(" ", "-"), status.phrase, detail)
+            answer = status_problem(status, detail)
             headers = b"".join(b"%s: %s\r\n" % pair for pair in answer.raw_headers)
             line = f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode()
             self.transport.write(line + headers + b"connection: close\r\n\r\n" + bytes(answer.body))

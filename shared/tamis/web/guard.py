@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tamis.web.problems import problem
+from tamis.web.problems import problem, status_problem
 
 # An answer is data: opened in a browser it loads, runs and frames nothing. Pages have policies of their own.
 SAFE_HEADERS = {
@@ -161,18 +161,16 @@ class Guard:
             # Where a proxy believes one header and this server the other, a body hides a second request
             # (RFC 9112, section 6.1).
             detail = "a request has either Transfer-Encoding or Content-Length"
-            answer = problem(HTTPStatus.BAD_REQUEST, "bad-request", "Bad Request", detail)
+            answer = status_problem(HTTPStatus.BAD_REQUEST, detail)
             answer.headers["Connection"] = "close"
             return answer
         encoding = headers.get("content-encoding", "identity").strip()
         if encoding.lower() != "identity":
             detail = f"Content-Encoding {encoding!r:.100} is not supported; send the body uncompressed"
-            status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
-            return problem(status, "unsupported-media-type", status.phrase, detail)
+            return status_problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
         if _announced(headers) > self._body_limit:
             detail = f"the limit is {self._body_limit} bytes; send it in parts"
-            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-            return problem(status, "request-entity-too-large", status.phrase, detail)
+            return status_problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
         return None
 
     def _stranger(self, method: str, headers: Headers) -> Response | None:
@@ -182,10 +180,10 @@ class Guard:
             return problem(HTTPStatus.MISDIRECTED_REQUEST, "wrong-host", "Wrong host", detail)
         if origin is not None and _place_of(origin) != host:
             detail = f"a page of {origin:.300} may not use this API"
-            return problem(HTTPStatus.FORBIDDEN, "forbidden", "Forbidden", detail)
+            return status_problem(HTTPStatus.FORBIDDEN, detail)
         if _is_from_another_site(method, headers):
             detail = "a page of another site may not use this API (the header Sec-Fetch-Site says so)"
-            return problem(HTTPStatus.FORBIDDEN, "forbidden", "Forbidden", detail)
+            return status_problem(HTTPStatus.FORBIDDEN, detail)
         return None
 
     def _overload(self, size: int) -> Response | None:

@@ -99,14 +99,18 @@ class Counts:
 
 
 class Origin(NamedTuple):
-    """The origin that a shard's messages name. The position of a tuple is `born` plus its offset (see
-    `Commit`).
+    """The origin that a shard's messages name, and the time at which they are made.
+
+    The position of a tuple is `born` plus its offset (see `Commit`). `reached`: for each output partition,
+    the last progress that was sent, if any.
     """
 
     shard: str
     version: int
     activation: int
     born: int
+    now: int
+    reached: Progress
 
 
 @dataclass(slots=True)
@@ -168,7 +172,7 @@ class Outbox:
             Record(token, DEAD_LETTERS, ANY_PARTITION, None, letter.payload, arrival, headers)
         )
 
-    def add_finals(self, topics: Iterable[TopicRun], partitions: int, origin: Origin, now: int) -> None:
+    def add_finals(self, topics: Iterable[TopicRun], partitions: int, origin: Origin) -> None:
         """Add the final records of all topics, unless they are already in flight."""
         if self._finals or self.final_version >= origin.version:
             return
@@ -177,7 +181,7 @@ class Outbox:
         for topic in topics:
             value = encode_alone(topic.schema, envelope)
             for partition in range(partitions):
-                self._finals.add(self.add(topic.plan.name, partition, value, now))
+                self._finals.add(self.add(topic.plan.name, partition, value, origin.now))
         if not self._finals:
             self.final_version = origin.version
 
@@ -191,14 +195,11 @@ class Outbox:
         origin: Origin,
         ledger: Ledger,
         late: Int64s | None,
-        now: int,
-        reached: Progress,
     ) -> None:
         """Add the tuples at `rows` of a chunk, except those that are shed. `ledger`: `raw`, or `watched` if
-        the offsets of the chunk are numbers. `late`: the ids of late tuples, ascending. `reached`: for each
-        output partition, the last progress that was sent, if any.
+        the offsets of the chunk are numbers. `late`: the ids of late tuples, ascending.
         """
-        rows = self._shed(topic, chunk, rows, origin=origin, ledger=ledger, now=now, reached=reached)
+        rows = self._shed(topic, chunk, rows, origin, ledger)
         if len(rows) == 0:
             return
         behind = np.isin(chunk.ids[rows], late) if late is not None else np.zeros(len(rows), np.bool_)
@@ -208,12 +209,12 @@ class Outbox:
         chunk.published[rows] = True
         batch = chunk.batch
         # A reading may have come since this turn began, and the clock may be set back.
-        counts.holds.append(np.maximum(now - batch.arrivals[rows], 0))
+        counts.holds.append(np.maximum(origin.now - batch.arrivals[rows], 0))
         codes = chunk.codes[topic.serial][rows]
         encoded = topic.keys.encoded
         keys = [encoded[code] for code in codes.tolist()]
-        shard, version, activation, born = origin
-        places = (born + batch.offsets[rows]).tolist() if topic.plan.counted else None
+        shard, version, activation = origin.shard, origin.version, origin.activation
+        places = (origin.born + batch.offsets[rows]).tolist() if topic.plan.counted else None
         columns = message_columns(batch, rows, stream, topic.plan)
         if topic.schema is not None:
             marks = behind.tolist() if places is not None else [late is not None] * len(rows)
@@ -239,17 +240,7 @@ class Outbox:
             )
         )
 
-    def _shed(
-        self,
-        topic: TopicRun,
-        chunk: Chunk,
-        rows: Int64s,
-        *,
-        origin: Origin,
-        ledger: Ledger,
-        now: int,
-        reached: Progress,
-    ) -> Int64s:
+    def _shed(self, topic: TopicRun, chunk: Chunk, rows: Int64s, origin: Origin, ledger: Ledger) -> Int64s:
         """Drop the tuples that the shedder picks; returns the others.
 
         A record with the span of the dropped event times replaces them. Their offsets are done only when that
@@ -274,11 +265,11 @@ class Outbox:
                 if found in ledger.unsafe:
                     ledger.unsafe[found] = min(ledger.unsafe[found], offset)
                 continue
-            time = reached.get((name, partition), START_OF_TIME)
+            time = origin.reached.get((name, partition), START_OF_TIME)
             known = None if time == START_OF_TIME else time
             envelope = progress_envelope(origin.shard, origin.version, origin.activation, known, found)
             value = encode_alone(topic.schema, envelope)
-            token = self.add(name, partition, value, now)
+            token = self.add(name, partition, value, origin.now)
             self._spans.sent(name, partition, found, token)
             ledger.unsafe[token] = offset
         left: Int64s = rows[kept]

@@ -364,7 +364,7 @@ class ShardRun:
             value = encode_alone(schemas.get(topic), envelope)
             self._outbox.add(topic, partition, value, now)
         if last:
-            self._outbox.add_finals(topics.values(), self._served.partitions, self._origin, now)
+            self._outbox.add_finals(topics.values(), self._served.partitions, self._origin._replace(now=now))
 
     def commit_failed(self) -> None:
         """The last `commit()` was not made durable."""
@@ -451,7 +451,8 @@ class ShardRun:
 
     @property
     def _origin(self) -> Origin:
-        return Origin(self.shard, self.version, self.activation, self._cursor.born)
+        born = self._cursor.born
+        return Origin(self.shard, self.version, self.activation, born, self._now, self._reached)
 
     def _all_served(self) -> tuple[ServedTopics, ...]:
         return self._served, *self.watched.served
@@ -467,7 +468,9 @@ class ShardRun:
         stream = self._served.stream
         assert stream is not None
         for chunk, rows in self._served.rows.find(ids):
-            self._send(topic, chunk, rows, stream, late, ledger=self._outbox.raw)
+            self._outbox.add_tuples(
+                topic, chunk, rows, stream=stream, origin=self._origin, ledger=self._outbox.raw, late=late
+            )
 
     def _send_watched(
         self, topic: TopicRun, chunk: Chunk, rows: Int64s, stream: StreamPlan, late: Int64s | None
@@ -476,26 +479,6 @@ class ShardRun:
         ledger = self._outbox.watched
         if late is not None:
             ledger = Ledger(ledger.counts, self._outbox.raw.unsafe)
-        self._send(topic, chunk, rows, stream, late, ledger=ledger)
-
-    def _send(
-        self,
-        topic: TopicRun,
-        chunk: Chunk,
-        rows: Int64s,
-        stream: StreamPlan,
-        late: Int64s | None,
-        *,
-        ledger: Ledger,
-    ) -> None:
         self._outbox.add_tuples(
-            topic,
-            chunk,
-            rows,
-            stream=stream,
-            origin=self._origin,
-            ledger=ledger,
-            late=late,
-            now=self._now,
-            reached=self._reached,
+            topic, chunk, rows, stream=stream, origin=self._origin, ledger=ledger, late=late
         )

@@ -9,10 +9,10 @@ counted. It is the same when a restart releases the reading again.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,12 +31,8 @@ from tamis_edge.core.watched_readings import Checkpoints, EventOrder, KeySeries,
 _Columns = tuple[tuple[StreamColumn, ...], str | None, tuple[str, ...]]
 
 
-class Send(Protocol):
-    """Sends tuples of a chunk on; `late`: the ids of those that are late."""
-
-    def __call__(
-        self, topic: TopicRun, chunk: Chunk, rows: Int64s, stream: StreamPlan, late: Int64s | None
-    ) -> None: ...
+Send = Callable[[TopicRun, Chunk, Int64s, StreamPlan, Int64s | None], None]
+"""Sends the tuples at some rows of a chunk on; the last argument has the ids of those that are late."""
 
 
 @dataclass(frozen=True)

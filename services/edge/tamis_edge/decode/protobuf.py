@@ -5,17 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any
 
-from google.protobuf import (
-    any_pb2,
-    duration_pb2,
-    empty_pb2,
-    field_mask_pb2,
-    struct_pb2,
-    timestamp_pb2,
-    wrappers_pb2,
-)
+from google.protobuf import wrappers_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -31,16 +24,8 @@ Get = Callable[[Any], Any]
 
 # Files that every compiler of Protobuf has; registries don't store them.
 _KNOWN = {
-    module.DESCRIPTOR.name: module.DESCRIPTOR
-    for module in (
-        any_pb2,
-        duration_pb2,
-        empty_pb2,
-        field_mask_pb2,
-        struct_pb2,
-        timestamp_pb2,
-        wrappers_pb2,
-    )
+    f"google/protobuf/{name}.proto": import_module(f"google.protobuf.{name}_pb2").DESCRIPTOR
+    for name in ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
 }
 _WRAPPERS = frozenset(f"google.protobuf.{name}" for name in wrappers_pb2.DESCRIPTOR.message_types_by_name)
 _TIMESTAMP = "google.protobuf.Timestamp"

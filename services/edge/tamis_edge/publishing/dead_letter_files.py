@@ -16,7 +16,7 @@ from tamis.messaging.topics import DEAD_LETTERS
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.records import ANY_PARTITION, Record
 from tamis_edge.publishing.in_flight import Sender
-from tamis_edge.storage.disk import DiskError, Reserve, not_written
+from tamis_edge.storage.disk import DIRECTORY_HINT, DiskError, Reserve, disk_fault
 
 
 def size_of(record: Record) -> int:
@@ -101,7 +101,7 @@ class DeadLetterFiles:
             finally:
                 os.close(folder)
         except OSError as error:
-            raise not_written(error, path) from error
+            raise disk_fault(error, path, "can't keep a dead letter", DIRECTORY_HINT) from error
 
 
 class WaitingLetters:

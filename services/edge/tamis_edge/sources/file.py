@@ -14,7 +14,7 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.decode.decoder import Decoder
 from tamis_edge.settings import FileSource
 from tamis_edge.sources import file_rows
-from tamis_edge.sources.base import Delivery
+from tamis_edge.sources.base import Delivery, Source
 from tamis_edge.storage.journal import Journal
 
 _log = get_logger("edge.file")
@@ -181,10 +181,8 @@ class FileShard:
                 _log.error("a file can't be read; trying again", source=self.source.name, reason=trouble)
 
 
-class FileSources:
+class FileSources(Source):
     """All recordings of an edge. Raises InputError with all mistakes if some can't be read."""
-
-    behind = False  # a full micro-batch says so
 
     def __init__(self, sources: list[FileSource], edge: str, journal: Journal) -> None:
         clock = ReplayClock(sum(source.speed != "max" for source in sources))
@@ -201,24 +199,12 @@ class FileSources:
         if faults:
             raise InputError("\n".join(faults))
 
-    def start(self) -> None:
-        """Nothing to open: a shard opens its file when it is taken up."""
-
     def shards(self) -> list[FileShard]:
         return self._shards
 
     def troubles(self) -> dict[str, str | None]:
         return {shard.source.name: shard.trouble for shard in self._shards}
 
-    def check(self) -> None:
-        """Nothing to check: it has no thread of its own."""
-
-    def refuse(self, full: bool) -> None:
-        """Nothing to do: the loop stops polling."""
-
     def stop(self) -> None:
         for shard in self._shards:
             shard.stop()
-
-    def close(self) -> None:
-        """Nothing is left to close."""

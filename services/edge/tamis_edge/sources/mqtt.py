@@ -22,6 +22,7 @@ from tamis.telemetry.threads import DeadThreadError
 from tamis.web.tls import client_context, is_loopback
 from tamis_edge.settings import MqttSource, MqttTls
 from tamis_edge.source_fields import STREAM, levels
+from tamis_edge.sources.base import Source
 from tamis_edge.sources.journal_shard import MOST_UNPLANNED, STRAY, JournalShard, StrayShard
 from tamis_edge.storage.journal import Journal, JournalFullError
 
@@ -46,10 +47,8 @@ def _tls(source: MqttSource) -> ssl.SSLContext:
     return client_context(files.ca, where=f"source {source.name}: tls.ca", certificate=files.own)
 
 
-class MqttShards:
+class MqttShards(Source):
     """One subscription, with a shard for each stream of its messages."""
-
-    behind = False  # a full micro-batch says so
 
     def __init__(
         self,
@@ -145,9 +144,6 @@ class MqttShards:
         self._stopped = True
         self._client.disconnect()
         self._client.loop_stop()
-
-    def close(self) -> None:
-        """Nothing is left to close: the client disconnected when it stopped."""
 
     def _shard(self, stream: str) -> JournalShard:
         with self._lock:

@@ -25,33 +25,19 @@ _CODES = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 _ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
 
 
+DIRECTORY_HINT = "check the data directory's permissions and free space"
+
+
 class DiskError(UnavailableError):
     """The disk refuses to write now. It may accept the same write later."""
 
 
-def refusal(error: sqlite3.Error, path: Path) -> UnavailableError:
-    """The Tamis error for a failed statement: a DiskError if the disk is the cause."""
+def disk_fault(
+    error: Exception, path: Path, what: str = "can't write", hint: str = "check the disk's free space"
+) -> UnavailableError:
+    """The Tamis error for something that failed at a file: a DiskError if the disk is the cause."""
     kind = DiskError if _is_of_the_disk(error, path) else UnavailableError
-    return kind(f"can't write: {error}", where=str(path), hint="check the disk's free space")
-
-
-def not_written(error: OSError, path: Path) -> UnavailableError:
-    """The Tamis error for a dead letter's file that can't be written: a DiskError if the disk caused it."""
-    kind = DiskError if _is_of_the_disk(error, path) else UnavailableError
-    return kind(
-        f"can't keep a dead letter: {error}",
-        where=str(path),
-        hint="check the data directory's permissions and free space",
-    )
-
-
-def not_opened(error: Exception, path: Path) -> UnavailableError:
-    kind = DiskError if _is_of_the_disk(error, path) else UnavailableError
-    return kind(
-        f"can't open the database: {error}",
-        where=str(path),
-        hint="check the data directory's permissions and free space",
-    )
+    return kind(f"{what}: {error}", where=str(path), hint=hint)
 
 
 def _is_of_the_disk(error: Exception, path: Path) -> bool:

@@ -146,7 +146,9 @@ class KafkaShard:
             self.buffer.appendleft(rest)
             self.waiting += len(rest.offsets)
             self.bytes += rest.size
-        return SchemaPayloads(found, schemas) if count else None
+        if not count:
+            return None
+        return SchemaPayloads(found.offsets, found.arrivals, found.payloads, schemas=schemas)
 
     def _take(self, limit: int) -> Payloads | None:
         """At most `limit` readings of the buffer, and about `READ_BYTES`."""

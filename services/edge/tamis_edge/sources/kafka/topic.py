@@ -29,6 +29,7 @@ from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.commit import Commit
 from tamis_edge.settings import KafkaSource
+from tamis_edge.sources.base import Source
 from tamis_edge.sources.kafka.partitions import GroupCommits, PartitionEnds, offset_of, reposition
 from tamis_edge.sources.kafka.schemas import FetchedSchemas
 from tamis_edge.sources.kafka.shard import BUFFER, KafkaShard
@@ -53,7 +54,7 @@ PREFETCH = {
 }
 
 
-class KafkaTopic:
+class KafkaTopic(Source):
     """One subscription. `before_revoke` returns the last commit of a shard that is about to move. `lost`
     gets the number of readings that Kafka deleted before they were read.
     """
@@ -144,12 +145,6 @@ class KafkaTopic:
         if self._denied is None or self._clock() - self._denied[0] > DENIED:
             return None
         return self._denied[1]
-
-    def check(self) -> None:
-        """Nothing to do: it has no thread of its own."""
-
-    def refuse(self, full: bool) -> None:
-        """Nothing to do: the loop stops polling, and full buffers pause their partitions."""
 
     def stop(self) -> None:
         for shard in self._shards.values():
