@@ -16,8 +16,7 @@ from tamis.garbage_collection import collect_seldom
 from tamis.messaging.plans import TAIL
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import Plan
-from tamis.plan.parts import NewestParts, PartRecord, parts
-from tamis.plan.slices import cut
+from tamis.plan.parts import NewestParts, PartRecord, cut, parts
 
 NAME = "sharing.plan_parts"
 STEPS = (10, 2_000, 10_000)

@@ -19,9 +19,9 @@ from tamis.messaging.records import Ack, Frontier, StreamState, read_ack, read_f
 from tamis.messaging.schemas.registry import WriterSchema
 from tamis.messaging.schemas.wire_format import header
 from tamis.plan.json_form import decode_plan, encode_plan
-from tamis.plan.slices import cut
+from tamis.plan.parts import cut
 from tamis.query.parse import catalog_of, parse
-from tamis_alerts.application.alarm_records import read_alarm
+from tamis_alerts.episodes_app import read_alarm
 from tamis_edge.decode.decoder import Decoded, Decoder
 from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.http import TooManyError, split

@@ -20,7 +20,7 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
-from tamis.plan import slices
+from tamis.plan import parts
 from tamis.plan.json_form import decode_plan
 from tamis.plan.model import Plan
 from tamis.recordings.json_values import Offence
@@ -40,7 +40,7 @@ decode_once = lru_cache(256)(decode_plan)
 @lru_cache(1024)
 def cut_once(document: bytes, stream: str) -> Plan:
     """The plan as an edge decodes it whose only sources are of this raw stream."""
-    return decode_plan(slices.cut(document, {stream}))
+    return decode_plan(parts.cut(document, {stream}))
 
 
 class Heard(NamedTuple):

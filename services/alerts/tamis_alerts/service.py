@@ -30,8 +30,8 @@ from tamis.messaging.topics import (
 from tamis.settings import KafkaSettings, ServiceSettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, get_logger
 from tamis.telemetry.health import end_after
-from tamis_alerts.application.credentials import credentials
-from tamis_alerts.application.episodes_app import NO_PARTITIONS, EpisodesApp, has_states
+from tamis_alerts.episodes_app import NO_PARTITIONS, EpisodesApp, has_states
+from tamis_alerts.faust_credentials import credentials
 from tamis_alerts.fleet_view import FleetView
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.silence_view import SilenceView

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, HttpUrl, model_validator
 from tamis.query.names import suggest
 from tamis.settings.yaml_file import read_yaml
 from tamis.web.tls import client_context
-from tamis_alerts.core.routes import Route
+from tamis_alerts.core.notifications import Route
 from tamis_alerts.sink_settings import LOG, Sink
 
 

@@ -17,8 +17,7 @@ from jinja2 import StrictUndefined, Template, TemplateError, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import AfterValidator, Field
 
-from tamis_alerts.core.event_facts import event_id, iso_time
-from tamis_alerts.core.notifications import Notification
+from tamis_alerts.core.notifications import Notification, event_id, iso_time
 from tamis_alerts.template_limits import (
     FILTERS,
     LIMITS,

@@ -20,8 +20,7 @@ from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.messaging.topics import PART_PREFIX, PLANS, part_topic
 from tamis.plan.json_form import decode_plan
 from tamis.plan.model import Plan
-from tamis.plan.parts import NewestParts
-from tamis.plan.slices import cut
+from tamis.plan.parts import NewestParts, cut
 from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.threads import WorkerThread

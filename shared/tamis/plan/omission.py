@@ -1,13 +1,18 @@
-"""Omission rule of one source of a query: the prover decides it, and topic entries are made from it."""
+"""Omission rule of one source of a query: the prover decides it, and topic entries are made from it.
+
+Definitions over one stream call Python functions for retained tuples only: these calls are *late*.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import overload
 
 from tamis.expressions.exact.rounding import Margin
 from tamis.expressions.nodes import Column, Expr, substitute
-from tamis.plan.model import Sides
+from tamis.expressions.python_functions import calls
+from tamis.plan.model import Definition, Sides
 from tamis.query.model import Window
 
 
@@ -64,3 +69,17 @@ def bare(expr: Expr | None) -> Expr | None:
     if expr is None:
         return None
     return substitute(expr, lambda column: Column("", column.name, column.type))
+
+
+def filters_before_calls(definitions: Iterable[Definition]) -> dict[str, list[Expr | None]]:
+    """By topic, the filters of the tuples for which definitions over one stream would call Python functions
+    if nothing were omitted, over the empty alias. Each filter stands once; None lets every tuple pass.
+    """
+    found: dict[str, dict[Expr | None, None]] = {}
+    for definition in definitions:
+        source = definition.inputs[0]
+        selected = (expr for _, expr in definition.select)
+        called = any(calls(definition.condition, *selected))
+        if len(definition.inputs) == 1 and source.interval and called:
+            found.setdefault(source.topic, {})[bare(source.filter)] = None
+    return {topic: list(filters) for topic, filters in found.items()}

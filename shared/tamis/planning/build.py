@@ -32,8 +32,8 @@ from tamis.planning.incremental import Built, plan_for
 from tamis.planning.queries.definitions import definition_id
 from tamis.planning.topic_readers import Reader
 from tamis.query.model import AlertDef, Catalog
-from tamis.sharing.subscriptions import Subscription
-from tamis.sharing.topic_load import TopicId, TopicKey
+from tamis.sharing.topic_choice import TopicId, TopicKey
+from tamis.sharing.topic_plans import Subscription
 
 
 @dataclass(frozen=True)

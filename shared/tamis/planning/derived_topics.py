@@ -16,8 +16,8 @@ from tamis.plan.omission import bare
 from tamis.planning.queries.standing_queries import layout
 from tamis.planning.verdict import accepted
 from tamis.query.model import Catalog, DerivedDef, StreamDef
-from tamis.sharing.derived_sources import DerivedSource
-from tamis.sharing.topic_load import TopicKey
+from tamis.sharing.topic_assignment import DerivedSource
+from tamis.sharing.topic_choice import TopicKey
 
 
 @dataclass(frozen=True)

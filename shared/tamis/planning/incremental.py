@@ -32,11 +32,9 @@ from tamis.planning.topic_readers import (
 )
 from tamis.query.model import AlertDef, Catalog, StreamDef
 from tamis.sharing.selectivity import SelectivityEstimator, StreamStatistics
-from tamis.sharing.subscriptions import Subscription
 from tamis.sharing.topic_assignment import Topic, TopicAssignment
-from tamis.sharing.topic_choice import Choice
-from tamis.sharing.topic_load import ReadRequest, TopicId, TopicKey
-from tamis.sharing.topic_plans import SharedTopic
+from tamis.sharing.topic_choice import Choice, ReadRequest, TopicId, TopicKey
+from tamis.sharing.topic_plans import SharedTopic, Subscription
 
 T = TypeVar("T")
 

@@ -16,9 +16,9 @@ from tamis.planning.queries.standing_queries import is_standing, judged, standin
 from tamis.planning.verdict import Verdict, accepted
 from tamis.query.model import AlertDef, Catalog, StreamDef
 from tamis.sharing.entries import ReaderInput
-from tamis.sharing.subscriptions import Subscription, subscriber
 from tamis.sharing.topic_assignment import TopicAssignment
-from tamis.sharing.topic_load import ReadRequest, TopicId
+from tamis.sharing.topic_choice import ReadRequest, TopicId
+from tamis.sharing.topic_plans import Subscription, subscriber
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,26 @@
-"""Assignment of read requests to topics: assigned requests keep their topic, new requests choose in turn."""
+"""Assignment of read requests to topics: assigned requests keep their topic, new requests choose in turn.
+
+Derived streams are sources of other queries. A derived stream filters one stream, and its topic has every
+tuple that passes. An alert over the same stream may read this topic if its filter implies the derived
+stream's filter, and if the topic has all columns that the alert reads. The edges then publish these tuples
+once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
+from tamis.errors import RefusedError
+from tamis.expressions.nodes import Expr, conjunction, conjuncts
 from tamis.messaging.topics import outside_topic, stream_topic
 from tamis.persistent.dicts import PersistentDict
 from tamis.persistent.lists import PersistentList
-from tamis.sharing.derived_sources import DerivedSource, implies_filter
+from tamis.predicates.matching import implies
+from tamis.sharing.bounding_boxes import BoxFilter, box_filter
 from tamis.sharing.selectivity import BoxUnion, SelectivityEstimator
-from tamis.sharing.topic_choice import CandidateTopics, Choice, How
-from tamis.sharing.topic_load import ReadRequest, TopicId, TopicKey, TopicLoad
+from tamis.sharing.topic_choice import CandidateTopics, Choice, How, ReadRequest, TopicId, TopicKey, TopicLoad
 
 Source = tuple[str, str]  # (reader, alias)
 Topic = tuple[TopicKey, TopicId]
@@ -18,6 +28,48 @@ Requests = PersistentDict[Source, ReadRequest]
 
 # Costs that differ by less are equal: shares are sums of rounded numbers.
 _TIE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class DerivedSource:
+    """A derived stream whose topic the joiner reads.
+
+    `filter`: over bare columns of the base stream; `columns`: the columns of the base stream that its
+    messages have unchanged.
+    """
+
+    name: str
+    topic: str
+    filter: Expr | None
+    columns: frozenset[str]
+
+
+def implies_filter(narrow: Expr | None, wide: Expr | None) -> bool:
+    """True if every tuple that passes `narrow` certainly passes `wide`; None lets every tuple pass.
+
+    Each conjunct of `wide` must be a conjunct of `narrow`, or follow from those conjuncts of `narrow` that
+    compare columns with constants. A tuple passes a filter that is true, and not one that is NULL.
+    """
+    known = dict.fromkeys(conjuncts(narrow))
+    boxes: BoxFilter | None = None
+    for part in conjuncts(wide):
+        if part in known:
+            continue
+        boxes = boxes or _boxes(list(known))
+        target = box_filter(part)
+        if boxes is None or target is None:
+            return False
+        with suppress(RefusedError):  # undecided, as comparisons of DOUBLE columns may be
+            if implies(boxes.predicate, target.predicate):
+                continue
+        return False
+    return True
+
+
+def _boxes(parts: list[Expr]) -> BoxFilter | None:
+    """The conjuncts that are unions of boxes, together as boxes; None if there are none, or too many."""
+    found = conjunction(tuple(part for part in parts if box_filter(part)))
+    return None if found is None else box_filter(found)
 
 
 class TopicAssignment:

@@ -1,4 +1,4 @@
-"""Plans of the shared topics: columns and entries that follow from the readers of each topic.
+"""Plans of the shared topics: columns and entries that follow from readers and subscriptions of each topic.
 
 A topic plan is updated when readers come and go. The cost of an update depends on the number of changed
 readers.
@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tamis.expressions.nodes import Expr
 from tamis.identity_diff import identity_diff
 from tamis.persistent.lists import PersistentList
-from tamis.plan.model import TopicPlan
+from tamis.plan.model import Input, TopicPlan
+from tamis.plan.omission import Omission
 from tamis.query.model import StreamDef
 from tamis.sharing.entries import Entries, ReaderInput
-from tamis.sharing.topic_load import ReadRequest, TopicKey
+from tamis.sharing.topic_choice import ReadRequest, TopicKey
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,3 +71,25 @@ class SharedTopic:
             counted=counted > 0,
         )
         return SharedTopic(plan, requests, diff.applied(self.inputs, added), entries, columns, counted)
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """Every tuple of a raw stream that passes `filter`, with all of its columns.
+
+    `filter` is over bare column names; None lets every tuple pass. `version`: the plan version that made it.
+    """
+
+    id: str
+    stream: str
+    filter: Expr | None
+    version: int
+
+
+def subscriber(one: Subscription, stream: StreamDef, topic: str) -> ReaderInput:
+    """The subscription as an input from a topic."""
+    key = stream.key
+    rest = tuple(c.name for c in stream.columns if c.name not in (*key, stream.time))
+    source = Input("", stream.name, topic, stream.time or "", key, one.filter, 0, rest)
+    nothing = "no omission: a subscriber needs every tuple"
+    return ReaderInput(source, Omission.none("", key, one.filter, nothing), one.version, max_delay=None)

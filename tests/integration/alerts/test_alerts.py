@@ -35,7 +35,7 @@ from tamis.planning.build import build_plan
 from tamis.query.parse import catalog_of
 from tamis.settings import KafkaSettings, ServiceSettings
 from tamis.telemetry import Health, Metrics
-from tamis_alerts.application.consumer import Consumer
+from tamis_alerts.faust_consumer import Consumer
 from tamis_alerts.service import GROUP, Setup, run
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.sink_settings import Webhook

@@ -28,7 +28,7 @@ from tamis.messaging import topic_reader
 from tamis.messaging.connection import Cluster, from_java
 from tamis.messaging.topic_reader import TopicReader
 from tamis.settings import KafkaSettings
-from tamis_alerts.application.credentials import credentials
+from tamis_alerts.faust_credentials import credentials
 from tamis_joiner.reading.offsets import decode
 from tamis_joiner.reading.range_reader import RangeReader
 from tamis_joiner.settings import JoinerSettings

@@ -1,4 +1,4 @@
-"""The part of a plan that an edge needs, by the objects of the plan: the oracle of `tamis.plan.slices`."""
+"""The part of a plan that an edge needs, by the objects of the plan: the oracle of `tamis.plan.parts`."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ from tests.oracle.random_cases import SEED, cases
 from tamis.errors import TamisError
 from tamis.messaging.topics import JOINER_PATTERN
 from tamis.plan.json_form import decode_plan, encode_plan
-from tamis.plan.parts import joined, parts
-from tamis.plan.slices import cut
+from tamis.plan.parts import cut, joined, parts
 from tamis.planning.incremental import Built, plan_for
 from tamis_registry.core.leases import new_lease
 from tamis_registry.core.plan.planner import Planner

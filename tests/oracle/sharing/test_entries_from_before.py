@@ -21,8 +21,7 @@ from tamis.plan.omission import Omission
 from tamis.sharing import entries as module
 from tamis.sharing import selectivity
 from tamis.sharing.entries import Entries, ReaderInput, SortKey
-from tamis.sharing.quasi_monte_carlo import POINTS
-from tamis.sharing.selectivity import BoxUnion
+from tamis.sharing.selectivity import POINTS, BoxUnion
 
 X, Y = (Column("", name, Type.DOUBLE) for name in "xy")
 GRID = 6

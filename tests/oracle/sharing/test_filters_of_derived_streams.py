@@ -14,7 +14,7 @@ from tests.oracle.random_cases import SEED, cases
 
 from tamis.expressions.nodes import Expr, Type
 from tamis.query.condition import read_condition
-from tamis.sharing.derived_sources import implies_filter
+from tamis.sharing.topic_assignment import implies_filter
 
 HALVES = [None, *(at / 2 for at in range(-1, 8))]
 GRID = list(itertools.product(HALVES, HALVES, [None, *range(-1, 5)], [None, "", "a", "aa", "b", "c"]))

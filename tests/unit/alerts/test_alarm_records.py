@@ -9,8 +9,8 @@ import pytest
 from msgspec import MsgspecError, Raw
 
 from tamis.messaging.records import END_OF_TIME, canonical_key
-from tamis_alerts.application.alarm_records import read_alarm
 from tamis_alerts.core.episodes import Alarm
+from tamis_alerts.episodes_app import read_alarm
 
 GOOD: dict[str, Any] = {
     "alert": "hot",

@@ -29,7 +29,7 @@ from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.sink_settings import Alertmanager, Webhook
 from tamis_alerts.sinks.delivery import DeliveryError, LogDelivery, SharedSettings, SinkDelivery
 from tamis_alerts.sinks.notification import accepts, read_episode
-from tamis_alerts.sinks.transports.http_requests import request
+from tamis_alerts.sinks.transports.http import request
 
 EPISODE = {
     "alert": "hot", "key": ["k"], "episode": "e1", "event": "opened", "start": 0, "end": 5_000_000,

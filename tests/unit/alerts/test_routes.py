@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tamis.errors import InputError
-from tamis_alerts.core.routes import Route, is_routed
+from tamis_alerts.core.notifications import Route, is_routed
 from tamis_alerts.settings import AlertsConfig, load_config
 from tamis_alerts.sinks.notification import accepts
 

@@ -11,8 +11,7 @@ from tests.unit.plan.test_slices import plan
 
 from tamis.errors import InputError
 from tamis.plan.json_form import NewerFormatError, decode_plan, encode_plan
-from tamis.plan.parts import NewestParts, PartRecord, joined, parts
-from tamis.plan.slices import cut
+from tamis.plan.parts import NewestParts, PartRecord, cut, joined, parts
 
 STREAMS = {"a", "b"}
 

@@ -10,10 +10,10 @@ from tests.oracle.fleet.plan_parts import part_of
 from tests.unit.certificates.catalogs import NEAR, TWO
 
 from tamis.errors import InputError
-from tamis.plan import slices
+from tamis.plan import parts
 from tamis.plan.json_form import NewerFormatError, decode_plan, encode_plan
 from tamis.plan.model import Plan
-from tamis.plan.slices import cut
+from tamis.plan.parts import cut
 from tamis.planning.build import build_plan
 from tamis.query.parse import catalog_of
 
@@ -85,5 +85,5 @@ def test_only_the_parts_of_other_streams_may_have_fields_of_a_newer_release() ->
 
 def test_a_plan_that_is_too_large_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     document = encode_plan(plan())
-    monkeypatch.setattr(slices, "LARGEST", len(document) - 1)
+    monkeypatch.setattr(parts, "LARGEST", len(document) - 1)
     assert cut(document, {"a"}) == document

@@ -16,7 +16,7 @@ from tamis.planning.incremental import Built
 from tamis.planning.topic_readers import ReaderSource
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.sharing.selectivity import StreamStatistics
-from tamis.sharing.topic_load import TopicKey
+from tamis.sharing.topic_choice import TopicKey
 from tamis_registry.core.plan.change import Change
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.registry import Registry

@@ -15,7 +15,7 @@ from tests.unit.repository.test_operate_pages import check, commands
 from tamis.cli import main
 from tamis.errors import InputError
 from tamis.query.parse import catalog_of
-from tamis_alerts.core.routes import is_routed
+from tamis_alerts.core.notifications import is_routed
 from tamis_alerts.settings import load_config
 from tamis_edge.settings import EdgeConfig, FileSource
 from tamis_edge.settings import load_config as load_edge

@@ -1,9 +1,9 @@
 """Notification of sinks: the log, webhooks, chats, incidents, e-mail, MQTT and Kafka.
 
 Each sink has its own queue, so that no sink waits for another; `all_sinks` starts and stops them.
-`sink_queue` takes the events of episodes in order, with the offsets of its consumer group (`group_offsets`).
-`event_delivery` delivers each of them, in one of the sink's `slots`. A transport (`transports`) makes single
-attempts to send an event. `delivery` repeats them until the sink accepts the event or Tamis gives up. In that
-case `dead_letter_writer` stores the notification, and `redelivery` sends it again on request. `silencing`
-holds openings that a silence covers.
+`sink_queue` reads the events of episodes in order, with the offsets of its consumer group (`group_offsets`).
+`event_delivery` delivers each of them. A transport (`transports`) makes single attempts to send an event.
+`delivery` repeats them until the sink accepts the event or Tamis gives up. In that case the notification
+becomes a dead letter, and `redelivery` sends it again on request. `silencing` holds openings that a silence
+covers.
 """

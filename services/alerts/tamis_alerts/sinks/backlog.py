@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 
 from tamis.messaging.heartbeats import LATE_SECONDS, SinkState
 from tamis.telemetry import Metrics, get_logger
-from tamis_alerts.core.event_facts import event_id
+from tamis_alerts.core.notifications import event_id
 from tamis_alerts.core.offset_tracker import OffsetTracker
 from tamis_alerts.sinks.event_delivery import QueuedEvent
 from tamis_alerts.sinks.group_offsets import GroupOffsets

@@ -19,13 +19,13 @@ from tamis.errors import TamisError
 from tamis.messaging.column_names import UNNAMED, ColumnNames
 from tamis.settings import KafkaSettings
 from tamis.telemetry import get_logger
-from tamis_alerts.core.event_facts import iso_time
-from tamis_alerts.core.notifications import Notification, notification
-from tamis_alerts.core.routes import Route
-from tamis_alerts.sink_settings import LOG, Sink
-from tamis_alerts.sinks.notification import accepts
-from tamis_alerts.sinks.transports.of_each_kind import transport_of
-from tamis_alerts.sinks.transports.send_error import SendError
+from tamis_alerts.core.notifications import Notification, Route, iso_time, notification
+from tamis_alerts.sink_settings import LOG, Email, KafkaTopic, Mqtt, Sink
+from tamis_alerts.sinks.notification import SendError, Transport, accepts
+from tamis_alerts.sinks.transports.email import EmailTransport
+from tamis_alerts.sinks.transports.http import HttpTransport
+from tamis_alerts.sinks.transports.kafka import KafkaTransport
+from tamis_alerts.sinks.transports.mqtt import MqttTransport
 
 log = get_logger("alerts.sinks")
 
@@ -183,3 +183,14 @@ class SinkDelivery:
             log.warning(
                 "the sink doesn't accept notifications; they wait in Kafka", sink=self.name, error=self.error
             )
+
+
+def transport_of(sink: Sink, kafka: KafkaSettings) -> Transport:
+    """A new transport for a sink, for the running event loop."""
+    if isinstance(sink, Mqtt):
+        return MqttTransport(sink)
+    if isinstance(sink, KafkaTopic):
+        return KafkaTransport(sink, kafka)
+    if isinstance(sink, Email):
+        return EmailTransport(sink)
+    return HttpTransport(sink)

@@ -1,27 +1,80 @@
-"""Delivery of one event of a queue: it is sent, held back by a silence, or becomes a dead letter."""
+"""Delivery of one event of a queue: it is sent, held back by a silence, or becomes a dead letter.
+
+A sink has slots: so many notifications are sent to it at the same time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+
+from confluent_kafka import KafkaError, Producer
 
 from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.silences import Held
-from tamis.messaging.topics import EPISODES
+from tamis.messaging.topics import DEAD_LETTERS, EPISODES, MAX_RECORD_BYTES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
 from tamis_alerts.core.silences import Decision
-from tamis_alerts.sinks.dead_letter_writer import write_dead_letter
 from tamis_alerts.sinks.delivery import Delivery, DeliveryError
 from tamis_alerts.sinks.silencing import Silencing
-from tamis_alerts.sinks.slots import Slot, Slots
 
 log = get_logger("alerts.sinks")
+
+# Notifications that are begun, for each slot. Those that wait for their next attempt have no slot, so that
+# notifications of other keys are sent meanwhile. A sink that is down must not get an attempt of each
+# notification that waits in Kafka.
+BEGUN_PER_SLOT = 8
+
+
+class Slots:
+    """The slots of one sink. Create them in the event loop that delivers."""
+
+    def __init__(self, parallel: int) -> None:
+        self._free = asyncio.Semaphore(parallel)
+        self._begun = asyncio.Semaphore(parallel * BEGUN_PER_SLOT)
+
+    @asynccontextmanager
+    async def taken(self) -> AsyncIterator[Slot]:
+        """A slot, as soon as there is one; it is free after the block."""
+        async with self._begun:
+            slot = Slot(self._free)
+            await slot.take()
+            try:
+                yield slot
+            finally:
+                slot.give_back()
+
+
+class Slot:
+    """The slot of one notification."""
+
+    def __init__(self, free: asyncio.Semaphore) -> None:
+        self._free = free
+        self._taken = False
+
+    async def take(self) -> None:
+        """Wait for a slot."""
+        await self._free.acquire()
+        self._taken = True
+
+    def give_back(self) -> None:
+        """Let another notification have the slot."""
+        if self._taken:
+            self._taken = False
+            self._free.release()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait between two attempts. Another notification may have the slot meanwhile."""
+        self.give_back()
+        await asyncio.sleep(seconds)
+        await self.take()
 
 
 @dataclass
@@ -151,3 +204,29 @@ class EventDelivery:
         if written:
             self._metrics.inc("tamis_dead_letters_total", service="alerts", reason=Reason.UNDELIVERED)
         return written
+
+
+PAUSE_SECONDS = 1.0
+
+
+def write_dead_letter(kafka: KafkaSettings, letter: DeadLetter, stopping: threading.Event) -> bool:
+    """Write a dead letter and wait until Kafka has it, for as long as that takes. False if `stopping` is set
+    first.
+    """
+    producer = Producer(kafka.client_config(message_max_bytes=MAX_RECORD_BYTES, enable_idempotence=True))
+    while not stopping.is_set():
+        answers: list[KafkaError | None] = []
+        producer.produce(
+            DEAD_LETTERS,
+            letter.payload,
+            headers=dict(letter.headers()),
+            on_delivery=lambda error, _, answers=answers: answers.append(error),  # type: ignore[misc]
+        )
+        while producer.flush(PAUSE_SECONDS) and not stopping.is_set():
+            pass
+        if answers == [None]:
+            return True
+        if answers and answers[0] is not None:
+            log.error("a dead letter can't be written", sink=letter.sink, error=answers[0].str())
+            stopping.wait(PAUSE_SECONDS)
+    return False

@@ -1,9 +1,9 @@
-"""Notifications as sinks get them: which sinks get them, and their content."""
+"""Notifications as sinks get them: which sinks get them, their content, and the error of a failed attempt."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -11,13 +11,35 @@ from tamis.messaging.json_bytes import json_bytes
 from tamis.messaging.silences import check_event
 from tamis.printable import printable
 from tamis.telemetry import get_logger
-from tamis_alerts.core.event_facts import iso_time, shown
-from tamis_alerts.core.notifications import Notification
-from tamis_alerts.core.routes import Route, is_routed
+from tamis_alerts.core.notifications import Notification, Route, is_routed, iso_time, shown
 from tamis_alerts.sink_settings import Alertmanager, Sink
-from tamis_alerts.sinks.transports.send_error import SendError
 from tamis_alerts.template_limits import RenderError
 from tamis_alerts.templates import render
+
+
+class SendError(Exception):
+    """A sink has not accepted a notification. The message never has an address or a secret of the sink.
+
+    `passing`: another attempt may succeed.
+    """
+
+    def __init__(self, message: str, *, passing: bool = True) -> None:
+        super().__init__(message)
+        self.passing = passing
+
+
+class Transport(Protocol):
+    """Makes single attempts to notify one sink. It is used in one event loop."""
+
+    async def send(self, notification: Notification) -> None:
+        """Return when the sink has accepted the event of an episode. Raises SendError or TimeoutError.
+
+        The caller limits the time of an attempt by cancelling it.
+        """
+
+    async def close(self) -> None:
+        """Close the connections."""
+
 
 log = get_logger("alerts.sinks")
 

@@ -3,15 +3,15 @@
 The offset of a consumer group records which dead letters of a sink have been sent again. So none is sent
 twice, and the next call continues with the first one that the sink has not accepted.
 
-An opening is left out if its episode has closed meanwhile: the incident that it opens would never be closed.
-If the close waits among the dead letters, too, both are sent in their order.
+An opening is left out if its episode has closed meanwhile, as the topic of episodes tells: the incident that
+it opens would never be closed. If the close waits among the dead letters, too, both are sent in their order.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +20,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 from tamis.messaging.column_names import ColumnNames
 from tamis.messaging.connection import Connection
 from tamis.messaging.dead_letters import Reason
-from tamis.messaging.topics import DEAD_LETTERS
+from tamis.messaging.topics import DEAD_LETTERS, EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import get_logger
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.kafka_reads import read_to_end
 from tamis_alerts.sink_settings import Sink
-from tamis_alerts.sinks.closed_episodes import closed_episodes
 from tamis_alerts.sinks.delivery import DeliveryError, SharedSettings, SinkDelivery
 from tamis_alerts.sinks.group_offsets import GROUP_PREFIX, REQUEST_SECONDS
 from tamis_alerts.sinks.notification import read_episode
@@ -134,3 +133,29 @@ class Redelivery:
         headers = dict(message.headers() or ())
         ours = {"service": b"alerts", "reason": Reason.UNDELIVERED.encode(), "sink": self._sink.name.encode()}
         return ours.items() <= headers.items()
+
+
+def closed_episodes(
+    consumer: Consumer, connection: Connection, events: Mapping[str, tuple[int, int]]
+) -> set[str]:
+    """Those of the episodes that have closed. `events` has an event of each: its partition and its offset in
+    the topic of episodes. `consumer` must have `enable.partition.eof` set.
+
+    The topic is read from the first of these events on, since all events of an episode are in one partition.
+    Raises UnavailableError and KafkaException.
+    """
+    starts: dict[int, int] = {}
+    for partition, offset in events.values():
+        starts[partition] = min(offset, starts.get(partition, offset))
+    if not starts:
+        return set()
+    found = set()
+    places = [TopicPartition(EPISODES, partition, offset) for partition, offset in starts.items()]
+    for message in read_to_end(consumer, connection, places, batch=500):
+        try:
+            event = read_episode(message.value() or b"")
+        except ValueError:
+            continue  # the queue of the sink has told of it
+        if event["event"] == "closed" and event["episode"] in events:
+            found.add(event["episode"])
+    return found

@@ -32,7 +32,7 @@ from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
 from tamis.telemetry.threads import WorkerThread
-from tamis_alerts.core.event_facts import event_id
+from tamis_alerts.core.notifications import event_id
 from tamis_alerts.core.offset_tracker import OffsetTracker
 from tamis_alerts.sinks.backlog import Backlog
 from tamis_alerts.sinks.delivery import Delivery

@@ -14,8 +14,8 @@ from tamis.expressions.python_functions import missing
 from tamis.messaging.records import END_OF_TIME
 from tamis.messaging.schemas.tuple_schema import ValueSchema, value_schema
 from tamis.omission.columns import Int64s
-from tamis.plan.late_calls import filters_before_calls
 from tamis.plan.model import Plan, StreamPlan, TopicPlan
+from tamis.plan.omission import filters_before_calls
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.outbox import Counts, Progress
 from tamis_edge.core.rows import Batch, Chunk, Rows

@@ -19,7 +19,7 @@ from tamis.predicates import Predicate
 from tamis.query.condition import read_condition
 from tamis.query.model import Catalog
 from tamis.query.names import suggest
-from tamis.sharing.subscriptions import Subscription
+from tamis.sharing.topic_plans import Subscription
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.state.model import Lease, State

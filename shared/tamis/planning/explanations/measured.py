@@ -12,8 +12,8 @@ from tamis.expressions.nodes import Expr
 from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask
 from tamis.persistent.dicts import PersistentDict
-from tamis.plan.late_calls import filters_before_calls
 from tamis.plan.model import Plan, StreamPlan
+from tamis.plan.omission import filters_before_calls
 from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.explanation import Measured

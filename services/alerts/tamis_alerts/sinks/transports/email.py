@@ -9,12 +9,10 @@ from email.utils import format_datetime
 
 import aiosmtplib
 
-from tamis_alerts.core.event_facts import event_id
-from tamis_alerts.core.notifications import Notification
+from tamis_alerts.core.notifications import Notification, event_id
 from tamis_alerts.settings import sink_context
 from tamis_alerts.sink_settings import Email
-from tamis_alerts.sinks.notification import one_line, text, title, worded
-from tamis_alerts.sinks.transports.send_error import SendError
+from tamis_alerts.sinks.notification import SendError, one_line, text, title, worded
 
 # From this code on an answer of a mail server is final (RFC 5321, section 4.2.1).
 _FINAL = 500

@@ -9,11 +9,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from tamis.messaging.records import canonical_key
 from tamis.messaging.topics import MAX_RECORD_BYTES
 from tamis.settings import KafkaSettings
-from tamis_alerts.core.event_facts import event_id
-from tamis_alerts.core.notifications import Notification
+from tamis_alerts.core.notifications import Notification, event_id
 from tamis_alerts.sink_settings import KafkaTopic
-from tamis_alerts.sinks.notification import body
-from tamis_alerts.sinks.transports.send_error import SendError
+from tamis_alerts.sinks.notification import SendError, body
 
 POLL_SECONDS = 0.01
 # Errors of the record itself. No other attempt changes them.

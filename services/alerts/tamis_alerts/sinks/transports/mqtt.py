@@ -12,12 +12,10 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from tamis_alerts.core.event_facts import event_id
-from tamis_alerts.core.notifications import Notification
+from tamis_alerts.core.notifications import Notification, event_id
 from tamis_alerts.settings import sink_context
 from tamis_alerts.sink_settings import Mqtt
-from tamis_alerts.sinks.notification import body
-from tamis_alerts.sinks.transports.send_error import SendError
+from tamis_alerts.sinks.notification import SendError, body
 
 # Reasons of MQTT 5 that blame the message. No other attempt changes them.
 _LASTING = ("Topic name invalid", "Packet too large", "Payload format invalid")

@@ -14,7 +14,7 @@ from tamis.planning.topic_readers import ReaderSource
 from tamis.query.file_access import NO_ACCESS, FileAccess
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.sharing.selectivity import StreamStatistics
-from tamis.sharing.topic_load import TopicKey
+from tamis.sharing.topic_choice import TopicKey
 
 
 class Build(Protocol):

@@ -10,7 +10,7 @@ from tamis.plan.model import Plan
 from tamis.planning.derived_topics import DerivedNumber, may_serve_alerts
 from tamis.planning.incremental import Built
 from tamis.query.model import DerivedDef
-from tamis.sharing.topic_load import TopicId, TopicKey
+from tamis.sharing.topic_choice import TopicId, TopicKey
 from tamis_registry.core.plan.change import Final
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.state.model import LEASE, State, Stored, StreamTopics

@@ -18,7 +18,7 @@ from tamis.errors import TamisError
 from tamis.messaging.records import END_OF_TIME, Ack
 from tamis.query.defaults import MAX_AHEAD
 from tamis.query.model import AlertDef, DerivedDef, StreamDef
-from tamis.sharing.topic_load import TopicId
+from tamis.sharing.topic_choice import TopicId
 from tamis_registry.core.leases import understood
 from tamis_registry.core.plan.shared_topics import all_topics, derived_topic, forget_numbers
 from tamis_registry.core.shards.fleet_reports import FleetReports

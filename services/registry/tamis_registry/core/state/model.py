@@ -24,8 +24,8 @@ from tamis.query.model import (
     TableDef,
 )
 from tamis.sharing.selectivity import StreamStatistics
-from tamis.sharing.subscriptions import Subscription
-from tamis.sharing.topic_load import TopicId
+from tamis.sharing.topic_choice import TopicId
+from tamis.sharing.topic_plans import Subscription
 
 # The prefix of the reader of a lease in plans; no alert can have such a name.
 LEASE = "lease/"

@@ -28,7 +28,7 @@ from tamis.query.model import (
     TableDef,
 )
 from tamis.query.names import suggest
-from tamis.sharing.topic_load import TopicId
+from tamis.sharing.topic_choice import TopicId
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_readers, forget_numbers, new_derived
