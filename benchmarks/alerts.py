@@ -18,9 +18,8 @@ from benchmarks.kafka import PARTITIONS, Topics
 from tamis.errors import UnavailableError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.fleet import READY_SECONDS
-from tamis.local.ports import free_ports
 from tamis.local.scrape import Scrape
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES, FRONTIERS, PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.planning.build import first_plan

@@ -22,9 +22,8 @@ from benchmarks.kafka import PARTITIONS, Topics
 from benchmarks.readings import DEW_POINT, SECOND, stream, weather
 from tamis.errors import UnavailableError
 from tamis.local.fleet import READY_SECONDS, Fleet, FleetSpec
-from tamis.local.ports import free_ports
 from tamis.local.scrape import Scrape
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging.topics import stream_topic
 from tamis.plan.model import Plan
 from tamis.planning.build import first_plan

@@ -13,7 +13,7 @@ from benchmarks.joiner import AIR, KEYS, SURFACE, records
 from benchmarks.kafka import PARTITIONS, Topics
 from benchmarks.spark_queries import Input, Joined, follow, joiner_process
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, FRONTIERS, PLANS
 
 NAME = "executors"

@@ -38,7 +38,7 @@ from tamis.plan.model import Plan
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.settings import KafkaSettings
-from tamis.sizing.unit_costs import FILE, UnitCost, written
+from tamis.sizing.figures import FILE, UnitCost, written
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.records import Record
 from tamis_edge.core.rows import Batch
@@ -46,8 +46,8 @@ from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.storage.journal import Journal
 from tamis_edge.storage.spool import Spool
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records, split_plans
+from tamis_joiner.core.state import DictState
 
 NAME = "sizing"
 KEYS = 1_000

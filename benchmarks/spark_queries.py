@@ -21,8 +21,7 @@ import psutil
 from benchmarks.harness import Say
 from tamis.errors import UnavailableError
 from tamis.local.parent_death_signal import with_parent_death_signal
-from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 
 LOOK_SECONDS = 0.1
 PATIENCE = 900.0

@@ -18,7 +18,7 @@ from benchmarks.pages import markdown
 from benchmarks.readings import DEW_POINT, RATE, SECOND, station, stream
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.local.demo_data import RECORDING, SPACING, START
+from tamis.local.demo_check import RECORDING, SPACING, START
 from tamis.messaging.records import Frontier
 from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import encode_plan
@@ -29,8 +29,8 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records, split_plans
+from tamis_joiner.core.state import DictState
 
 NAME = "stall"
 MINUTE = 60 * SECOND

@@ -18,7 +18,7 @@ from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.broker_settings import SINGLE_NODE_SETTINGS
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 
 # A commit passes or it doesn't. With TAMIS_SEED tests look elsewhere, hypothesis's wherever it likes.
 # No deadline either: how long an example takes says how busy the machine is.

@@ -11,8 +11,8 @@ from benchmarks.joining.workload import Size, Source, plan
 from tamis.compile_kernels import warm
 from tamis.garbage_collection import collect_seldom
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records
+from tamis_joiner.core.state import DictState
 
 NAME = "joining.growth"
 BATCHES = 5

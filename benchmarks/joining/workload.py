@@ -14,7 +14,7 @@ from tamis.messaging.records import progress_record
 from tamis.messaging.topics import PLANS, stream_topic
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Definition, Input, Plan, StreamColumn, StreamPlan, TimeBound, TopicPlan
-from tamis_joiner.core.records.kafka_records import Records
+from tamis_joiner.core.records.envelopes import Records
 
 STREAMS = ("a", "b")
 ATTRIBUTES = ("x", "y", "z")  # uniform in [0, 1)

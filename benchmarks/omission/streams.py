@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tamis.local.demo_data import RECORDING
+from tamis.local.demo_check import RECORDING
 from tamis.omission import OmissionState
 
 Ints = npt.NDArray[np.int64]

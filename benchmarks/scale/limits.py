@@ -9,7 +9,7 @@ from benchmarks.harness import Cell, Result, Say
 from benchmarks.scale.queues import FIXED, MOST_ROWS
 from benchmarks.scale.reckoned import MB, PARTS_PACKED, RARE, Installation, Measured, measure, tamis
 from tamis.plan.wire import MOST
-from tamis.sizing.unit_costs import unit_costs
+from tamis.sizing.figures import unit_costs
 
 NAME = "scale.limits"
 COLUMNS = ("what", "grows with", "limit", "reached at", "unit")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import simpy
 
 from benchmarks.harness import Cell, Goal, Result, Say
-from tamis.sizing.unit_costs import unit_costs
+from tamis.sizing.figures import unit_costs
 
 NAME = "scale.queues"
 COLUMNS = ("what", "of", "simulated", "formula", "simulated / formula")

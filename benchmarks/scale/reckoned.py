@@ -22,10 +22,10 @@ from tamis.plan.model import Plan
 from tamis.plan.parts import joined, parts
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
-from tamis.sizing.unit_costs import unit_costs
+from tamis.sizing.figures import unit_costs
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records, split_plans
+from tamis_joiner.core.state import DictState
 from tamis_registry.kafka.store import COMPRESSION
 
 NAME = "scale.reckoned"

@@ -9,8 +9,8 @@ import numpy as np
 from benchmarks.harness import Cell, Result, Say, medians
 from benchmarks.sharing.filters import FIRST, LAST, filters, names
 from tamis.evaluation.filter_dispatch import Bools, Dispatch
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Vector
 
 NAME = "sharing.dispatch"

@@ -13,8 +13,8 @@ import orjson
 
 from benchmarks.harness import Cell, Goal, Result, Say, medians
 from benchmarks.sharing.filters import FIRST, LAST, filter_sql, names, stream
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr, Type
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.garbage_collection import collect_seldom
 from tamis.plan.model import Plan
 from tamis.planning.build import first_plan

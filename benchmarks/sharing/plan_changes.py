@@ -28,8 +28,8 @@ from tamis_edge.core.records import Record
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records
+from tamis_joiner.core.state import DictState
 
 NAME = "sharing.plan_changes"
 STEPS = (10, 100, 1_000, 2_000)

@@ -21,8 +21,8 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records, split_plans
+from tamis_joiner.core.state import DictState
 
 SECOND = 1_000_000
 Columns = Mapping[str, Sequence[Any]]  # `ts` in microseconds

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tamis.errors import InputError, NotAcceptedError, SqlErrors, TamisError
+    from tamis.frames.arrow_tables import TamisWarning
     from tamis.frames.explain import Explanations, explain
-    from tamis.frames.notices import TamisWarning
     from tamis.frames.omit import omit
     from tamis.frames.plots import plot_omission, plot_retained
     from tamis.frames.run import run
@@ -38,7 +38,7 @@ _MODULES = {
     "NotAcceptedError": "tamis.errors",
     "SqlErrors": "tamis.errors",
     "TamisError": "tamis.errors",
-    "TamisWarning": "tamis.frames.notices",
+    "TamisWarning": "tamis.frames.arrow_tables",
     "Verification": "tamis.frames.verify",
     "explain": "tamis.frames.explain",
     "omit": "tamis.frames.omit",

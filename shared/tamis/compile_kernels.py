@@ -13,14 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from tamis.bounded.synopses.bucket_maxima import BucketMaxima
-from tamis.evaluation import kernels, slot_kernels
+from tamis.evaluation import slot_kernels
 from tamis.evaluation.standing.compilation import standing_evaluator
-from tamis.evaluation.standing.latest_values import kernels as latest_values
-from tamis.expressions.nodes import Type
-from tamis.expressions.vectorized import libm
+from tamis.evaluation.standing.latest_candidates import latest
+from tamis.evaluation.temporal_join import expand, windows
+from tamis.expressions.evaluate import evaluate
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import Call, Column, Type
 from tamis.expressions.vectors import Vector
 from tamis.omission.batch import retained_by_key
-from tamis.omission.row_order import by_key_and_time
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
 from tamis.predicates.bitmap import Bitmap
@@ -28,11 +29,11 @@ from tamis.predicates.evaluation import Dispatcher
 from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
-from tamis.query.window_functions import Frame
+from tamis.query.watches import Frame
 from tamis.recordings import json_structure
-from tamis.recordings.flat_json.columns import FlatDecoder
-from tamis.recordings.flat_json.suffixes import without_suffixes
+from tamis.recordings.flat_json.columns import FlatDecoder, without_suffixes
 from tamis.recordings.flat_json.text_table import TextTable
+from tamis.row_order import by_key_and_time
 from tamis.sharing.selectivity import MOST_EXACT, BoxUnion, volume
 from tamis.sharing.topic_choice import Candidate, CandidateTopics
 from tamis.similarity import Fingerprint, KeyedPatterns, Pattern
@@ -41,10 +42,7 @@ from tamis.watching.key_history import KeyHistory, LatestTimes, exchange
 
 def warm() -> None:
     """Run each kernel with the types that the services give it."""
-    one = np.ones(1)
-    for function in (libm.exp, libm.ln, libm.log10):
-        function(one)
-    libm.power(one, one)
+    _functions()
     for state in (OmissionState(10), WindowState(1, 10)):
         for number in range(2):
             state.offer([1, 2], [number, number + 1], [1.0, 2.0], [2 * number, 2 * number + 1], now=0)
@@ -57,9 +55,9 @@ def warm() -> None:
     backwards = np.arange(1000)[::-1].copy()
     by_key_and_time(backwards, backwards)
     rows = np.arange(2)
-    kernels.expand(*kernels.windows(rows, rows, rows, rows, rows))
+    expand(*windows(rows, rows, rows, rows, rows))
     _slots()
-    latest_values.latest(rows, rows, rows, rows, np.full(2, -1))
+    latest(rows, rows, rows, rows, np.full(2, -1))
     BucketMaxima(1).rising(np.arange(100).reshape(-1, 1), np.arange(100))
     _count()
     stream, query = parse("a < 1 OR a >= 1 AND b < 1 OR a >= 1 AND b >= 1"), parse("a > 0 AND b > 0")
@@ -93,6 +91,16 @@ def warm() -> None:
     json_structure.lines(b"1", 1)
     payload, suffix = (np.frombuffer(bytearray(text), np.uint8) for text in (b'{"a":1,"_":2}', b',"_":2}'))
     without_suffixes(payload, np.array([13]), suffix, np.array([7]), np.ones(256, np.bool_))
+
+
+def _functions() -> None:
+    """The functions of the C library, of one number or of two."""
+    one = Vector(np.ones(1))
+    for function in FUNCTIONS.values():
+        for count in (1, 2):
+            if function.types([Type.DOUBLE] * count) is Type.DOUBLE:
+                args = tuple(Column("", "x", Type.DOUBLE) for _ in range(count))
+                evaluate(Call(function.name, args, Type.DOUBLE), {("", "x"): one}, 1)
 
 
 def _slots() -> None:

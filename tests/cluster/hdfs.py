@@ -14,7 +14,7 @@ from tests.integration.joiner.spark_cluster import STARTING, answers
 from tamis.java.jars import fetch, root
 from tamis.java.runtime import find_java
 from tamis.local.parent_death_signal import with_parent_death_signal
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 
 MANIFEST = Path(__file__).with_name("jars")
 SERVER = "org.apache.hadoop.hdfs.server"

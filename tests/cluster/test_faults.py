@@ -30,8 +30,7 @@ from tests.integration.joiner.spark_cluster import SparkCluster, running
 from tests.integration.joiner.test_joiner import DAEMON, Bench, create, plan, reference, sum_alert, topic_of
 
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging import topics
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]

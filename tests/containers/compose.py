@@ -14,7 +14,7 @@ from typing import Any
 from tests.containers.images import have_images
 from tests.unit.repository.test_compose import REPOSITORY
 
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 
 STARTING = 600.0  # on a busy machine with two cores
 # The Compose files in use, ports that are free (another fleet may have the usual ones), and other variables.

@@ -18,7 +18,7 @@ from tests.containers.engine import docker, program
 from tests.containers.images import REPOSITORY, have_images, make
 
 from tamis.local.parent_death_signal import with_parent_death_signal
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 
 SERVICES = ("alerts", "edge", "joiner", "registry")
 pytestmark = pytest.mark.timeout(1500)

@@ -27,7 +27,7 @@ from tests.containers.engine import docker
 from tests.integration.edges import Bench, everything, wait_for
 
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MEGABYTE = 1_000_000
@@ -140,7 +140,7 @@ print(json.dumps([said["bomFormat"], named, pairs((one.name, one.version) for on
 def test_an_edge_has_no_compiler_of_kernels_and_imports_every_source() -> None:
     modules = [
         *("tamis_edge.service", "tamis_edge.sources.file", "tamis_edge.sources.mqtt"),
-        "tamis.recordings.iso_times",
+        "tamis.recordings.times",
     ]
     program = f"""
 import importlib, sys

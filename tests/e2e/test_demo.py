@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tamis.local.demo import Outcome, Progress, check, run
-from tamis.local.demo_data import STREAM
+from tamis.local.demo_check import STREAM
 from tamis.local.fleet import Fleet
 from tamis.local.fleet_logins import grant, revoke
 from tamis.messaging.rights import RIGHTS, Right

@@ -36,9 +36,9 @@ from tests.integration.alerts.receiver import Receiver
 from tests.integration.edge.mqtt import MOSQUITTO, Amqtt, Certificate, Mosquitto, MqttBroker, sender
 
 from tamis.cli.fleet.up import _addresses
-from tamis.local.certificates import Authority
+from tamis.local.broker_security import Authority
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.messaging.topics import ACKS, ALARMS, EPISODES, PLANS, STATEMENTS
 from tamis.settings.token_file import token_entry
 from tamis.web.tls import client_context

@@ -23,7 +23,7 @@ from tests.e2e.feeder import SECOND, STREAMS, hot_alert
 from tamis.errors import TamisError
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.local.fleet_logins import grant, revoke
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.messaging.rights import RIGHTS, Right
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import EPISODES, PART_PREFIX

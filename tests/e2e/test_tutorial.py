@@ -20,7 +20,7 @@ import pytest
 from tests.e2e.test_up import read_until
 from tests.unit.repository.test_tutorial import REPOSITORY, SET_UP, TUTORIAL, blocks, without_files
 
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 
 pytestmark = pytest.mark.tutorial
 # Commands that run until they are ended, and what each of them says when it is ready.

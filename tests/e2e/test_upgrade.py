@@ -20,7 +20,7 @@ from tests.e2e.release_tree import NoCommitError, release_tree
 from tests.integration.alerts.receiver import Receiver
 
 from tamis.local.fleet import EdgeSpec
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.messaging.topics import EPISODES, PART_PREFIX, PLANS
 from tamis.plan.json_form import decode_plan, version_of
 from tamis_alerts.core.rules import rules_of

@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from tamis.local.certificates import Certificate
+from tamis.local.broker_security import Certificate
 
 # SO_LINGER with no time: the kernel resets the connection in place of an orderly end.
 _RESET = struct.pack("ii", 1, 0)

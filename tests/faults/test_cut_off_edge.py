@@ -13,7 +13,7 @@ from tests.unit.edge.plans import TOPIC
 
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.broker_settings import Listener
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 
 STATIONS, SECONDS = 50, 600
 AT_ONCE = 10  # event seconds in one request

@@ -24,8 +24,7 @@ from tests.integration.edges import Bench, RunningEdge, everything, wait_for
 from tests.unit.edge.plans import TOPIC
 
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 

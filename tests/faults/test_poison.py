@@ -20,7 +20,7 @@ from tests.integration.edge.mqtt import MOSQUITTO, Mosquitto, sender
 from tests.integration.edges import Reader
 
 from tamis.local.fleet import EdgeSpec
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.messaging.topics import DEAD_LETTERS
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]

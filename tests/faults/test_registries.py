@@ -15,8 +15,7 @@ import pytest
 from tests.faults.loaded_fleet import LoadedFleet, loaded_fleet
 
 from tamis.errors import TamisError
-from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import PLANS
 from tamis.settings.client import registry_client

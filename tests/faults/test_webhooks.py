@@ -16,7 +16,7 @@ from tests.integration.alerts.receiver import Receiver
 from tests.integration.alerts.test_alerts import SECOND, World, until
 
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.certificates import Authority
+from tamis.local.broker_security import Authority
 from tamis.local.scrape import Scrape
 from tamis.messaging.topics import ALARMS
 

@@ -20,7 +20,7 @@ import httpx
 import yaml
 
 from tamis.local.parent_death_signal import with_parent_death_signal
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 
 VARIABLE = "TAMIS_KUBERNETES"
 # On two busy cores the API server took 20 s.

@@ -20,8 +20,7 @@ from tests.helm.pod_processes import PodProcesses, environment_of
 from tests.integration.joiner.test_joiner import Bench, Row, create, plan, reference, sum_alert, topic_of
 
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging import topics
 
 STARTING = 180.0

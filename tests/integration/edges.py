@@ -18,9 +18,8 @@ from confluent_kafka.cimpl import NewTopic
 from tests.unit.edge.plans import air, entry, plan, topic
 
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.ports import free_ports
 from tamis.local.scrape import Scrape
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging.records import Ack
 from tamis.messaging.topics import ACKS, DEAD_LETTERS, PLANS, SKETCHES
 from tamis.plan.json_form import encode_plan

@@ -18,8 +18,8 @@ from tamis.messaging.topics import PLANS, stream_of
 from tamis.plan.model import Plan
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records
+from tamis_joiner.core.state import DictState
 
 if TYPE_CHECKING:
     from tests.model.world import World

@@ -16,8 +16,8 @@ import orjson
 from tests.model.readings import Reading, Shard
 
 from tamis.errors import UnavailableError
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.plan import parts

@@ -30,13 +30,13 @@ from tamis_edge.shards.worker import Serving, Worker
 from tamis_edge.sources.kafka.topic import KafkaTopic
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.records.envelopes import Envelopes, ProgressRecord
-from tamis_joiner.core.standing.running_query import RunningQuery
+from tamis_joiner.core.standing_queries import RunningQuery
 
 # As Any: what is replaced are names that they import.
 model_edge: Any = import_module("tests.model.edge")
 group: Any = import_module("tamis_joiner.core.group")
 join_evaluation: Any = import_module("tamis_joiner.core.join_evaluation")
-merge: Any = import_module("tamis_joiner.core.tuples.merge")
+merge: Any = import_module("tamis_joiner.core.tuples.stored_tuples")
 tuple_store: Any = import_module("tamis_joiner.core.tuples.tuple_store")
 registry: Any = import_module("tamis_registry.core.registry")
 retirement: Any = import_module("tamis_registry.core.plan.retirement")

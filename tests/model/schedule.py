@@ -31,7 +31,7 @@ from tamis.errors import TamisError
 from tamis.messaging.topics import stream_of
 from tamis.planning import omission_rules
 from tamis_edge.shards.worker import Worker
-from tamis_joiner.core.plan import compiled_plan
+from tamis_joiner.core import compiled_plan
 from tamis_registry.core.statements import recovery
 
 # Weights of the steps.

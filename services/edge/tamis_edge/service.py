@@ -19,8 +19,7 @@ from tamis.heap import return_freed_memory
 from tamis.messaging.probe import KafkaProbe
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
-from tamis.query.watches import NamedPattern, Watch
-from tamis.query.window_functions import Frame, WindowFunction
+from tamis.query.watches import Frame, NamedPattern, Watch, WindowFunction
 from tamis.settings import KafkaSettings, ServiceSettings, load
 from tamis.settings.common import private_directory
 from tamis.settings.http_security import HttpSecurity, HttpSettings, http_security

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from tamis.errors import InputError
 from tamis.messaging.schemas.wire_format import Format
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis.settings.kafka import Mechanism, Protocol
 from tamis.settings.yaml_file import Secret, read_yaml
 from tamis.web.tls import CertificateFiles

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from tamis.messaging.topics import is_stream_name
 from tamis.recordings.field_paths import FieldPath, of_column, parsed
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 
 STREAM = "{stream}"
 SHARE = "$share"  # begins the filter of a shared subscription, before the group and the topic

@@ -18,18 +18,20 @@ from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
 from tamis.settings.common import private_directory
 from tamis.settings.known_variables import warn_of_unknown_variables
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
-from tamis_joiner.checkpoint.empty_checkpoint import has_frontiers, warn_if_emptied
 from tamis_joiner.checkpoint.files import Checkpoint
 from tamis_joiner.checkpoint.location import LocalFiles, Location
-from tamis_joiner.checkpoint.partition_count import check_partition_count
-from tamis_joiner.checkpoint.recreated_topics import KnownTopics
+from tamis_joiner.checkpoint.start_checks import (
+    KnownTopics,
+    check_partition_count,
+    has_frontiers,
+    warn_if_emptied,
+)
+from tamis_joiner.monitoring.deletions import TopicIds
 from tamis_joiner.monitoring.kafka_monitor import KafkaMonitor
-from tamis_joiner.monitoring.topic_ids import TopicIds
 from tamis_joiner.settings import JoinerSettings
 from tamis_joiner.spark import query
 from tamis_joiner.spark.hadoop_files import HadoopFiles
-from tamis_joiner.spark.processes.first_worker import start_first_worker
-from tamis_joiner.spark.processes.planning_processes import end_planning_processes
+from tamis_joiner.spark.processes.before_first_batch import end_planning_processes, start_first_worker
 from tamis_joiner.spark.query_runner import QueryRunner
 from tamis_joiner.spark.session import running_spark
 

@@ -21,10 +21,10 @@ from tamis.analysis.time_conditions import (
 )
 from tamis.analysis.topology import Closure, Joined, closure, joined
 from tamis.errors import Position, RefusedError, SqlError
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import OPPOSITE, Call, Column, Expr, Type, aliases
 from tamis.expressions.python_functions import UNKNOWN, calls, shapes_of
 from tamis.expressions.sql_text import identifier, to_sql
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.plan.model import TimeBound
 from tamis.query.linear_times import is_time
 from tamis.query.model import Absence, Catalog, Conjunct, Query, StreamDef, Window, same_window

@@ -14,19 +14,19 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.exact.rounding import bound, certain
+from tamis.expressions.functions.entry import FUNCTIONS, RealFunction, Steps
 from tamis.expressions.nodes import (
     COMPARISONS,
     OPAQUE,
     OPPOSITE,
-    STEPS,
     Call,
     Column,
     Expr,
     Literal,
     Type,
 )
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 
 Known = bool | int | float | str
@@ -188,8 +188,11 @@ def _computed(expr: Call, args: list[Values]) -> Values:
         return _extreme(op, args)
     if any(arg.impossible for arg in args):
         return NEVER
-    if op in STEPS:
-        return _step(expr, args[0])
+    function = FUNCTIONS[op]
+    if function.steps is not None:
+        return _step(expr, function.steps, args[0])
+    if function.real is not None:
+        return Values(*_rising(function.real, args[0]))
     if op == "power":
         return _power(expr, args[0])
     rule = _RULES.get(op)
@@ -296,7 +299,7 @@ def _extreme(op: str, args: list[Values]) -> Values:
     return Values(low, high, null=not certain_ones)
 
 
-def _step(expr: Call, number: Values) -> Values:
+def _step(expr: Call, steps: Steps, number: Values) -> Values:
     """The values of a function that never falls, from its values at the ends."""
     far = max(abs(number.low), abs(number.high)) > _FAR
     if any(isinstance(digits, Literal) and (far or int(digits.value or 0) < 0) for digits in expr.args[1:]):
@@ -311,9 +314,8 @@ def _step(expr: Call, number: Values) -> Values:
         (value,) = evaluate(inside, {("", "x"): Vector.from_list([end], Type.DOUBLE)}, 1).to_list()
         ends.append(end if value is None else float(value))
     low, high = ends
-    if expr.op in ("to_int", "to_bigint"):
-        limit = 2.0**31 if expr.op == "to_int" else _LARGEST
-        low, high = max(low, -limit), min(high, limit)
+    if (limit := steps.limit) is not None:
+        low, high = max(low, -float(limit)), min(high, float(limit))
     return Values(low, high)
 
 
@@ -385,29 +387,22 @@ def _absolute(a: Values) -> tuple[float, float]:
     return 0.0 if inside else min(abs(a.low), abs(a.high)), max(abs(a.low), abs(a.high))
 
 
-def _rising(
-    of: Callable[[float], float], least: float = -math.inf
-) -> Callable[[Values], tuple[float, float]]:
-    """The rule of a function of the C library that never falls, for arguments from `least` on."""
-
-    def ends(a: Values) -> tuple[float, float]:
-        if a.high < least:
-            return math.inf, -math.inf
-        return _outward(_value(of, max(a.low, least)), _value(of, a.high), _STEPS_OF_LIBRARY)
-
-    return ends
+def _rising(rules: RealFunction, a: Values) -> tuple[float, float]:
+    """The values of a function of the C library that never falls."""
+    if a.high < rules.least:
+        return math.inf, -math.inf
+    ends = _value(rules.scalar, max(a.low, rules.least)), _value(rules.scalar, a.high)
+    low, high = _outward(*ends, _STEPS_OF_LIBRARY)
+    return max(low, rules.lowest), high
 
 
 def _value(of: Callable[[float], float], x: float) -> float:
-    if x == math.inf:
-        return math.inf
-    if x == -math.inf:
-        return -math.inf if of is not math.exp else 0.0
+    """The value at an end; an infinity where it overflows, and at the end of the domain of a logarithm."""
     try:
         return of(x)
     except OverflowError:
         return math.copysign(math.inf, x)
-    except ValueError:  # the logarithm of 0
+    except ValueError:
         return -math.inf
 
 
@@ -424,10 +419,6 @@ _RULES: dict[str, Callable[..., tuple[float, float]]] = {
     "/": _divide,
     "neg": lambda a: (-a.high, -a.low),
     "abs": _absolute,
-    "sqrt": _rising(math.sqrt, 0.0),
-    "exp": _rising(math.exp),
-    "ln": _rising(math.log, 0.0),
-    "log10": _rising(math.log10, 0.0),
     "length": _length,
     "epoch": lambda a: _outward(a.low / 1e6, a.high / 1e6, _STEPS_OF_LIBRARY),
     "date_trunc": lambda _, a: (a.low - _DAYS_OF_YEAR, a.high),

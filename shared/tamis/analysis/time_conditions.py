@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from tamis.expressions.nodes import COMPUTED, Column, Expr, Literal
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import Column, Expr, Literal
 from tamis.plan.model import TimeBound
 from tamis.query.linear_times import difference_limits, is_time
 from tamis.query.model import Window
@@ -56,6 +57,6 @@ def mentions_time(expr: Expr, times: Mapping[str, str]) -> frozenset[str]:
     """
     if isinstance(expr, Column):
         return frozenset({expr.alias} if is_time(expr, times) else ())
-    if isinstance(expr, Literal) or expr.op in COMPUTED:
+    if isinstance(expr, Literal) or FUNCTIONS[expr.op].computed:
         return frozenset()
     return frozenset(alias for arg in expr.args for alias in mentions_time(arg, times))

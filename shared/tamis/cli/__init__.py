@@ -1,4 +1,4 @@
-"""The command `tamis`: one module a subcommand, so the lists of files are the list of subcommands.
+"""The command `tamis`: modules with subcommands, in folders by use.
 
 | folder | subcommands |
 |---|---|
@@ -9,9 +9,10 @@
 
 `common` has options, tables and files that several subcommands share, and `shell` the parts of `tamis sql`.
 
-A module of the first four folders without a leading underscore is the subcommand of that name. Its function
-`command` is a click command, and the first line of that function's docstring is its line in `tamis --help`. A
-module is imported only when its subcommand runs: help is quick, and a service imports only what it needs.
+A module of the first four folders without a leading underscore has the subcommand of that name: its function
+`command` is a click command. Of a few others it has a function with the name of the subcommand
+(`_WITH_OTHERS`). The first line of the docstring of such a function is its line in `tamis --help`. A module
+is imported only when its subcommand runs: help is quick, and a service imports only what it needs.
 
 Exit codes: 0 yes or done; 1 no (a query is refused, alarms differ); 2 the input is wrong, or something that
 is needed isn't available (TAMIS_EXIT_UNAVAILABLE in the environment sets another code for the latter); 130
@@ -37,6 +38,8 @@ from tamis.printable import printable_lines
 _FOLDERS = ("query", "manage", "fleet", "services")
 _KEEP_READINGS = ("fleet", "services")  # on disk, where no other user may read them
 _INTERRUPTED = 130
+# Subcommands in the module of another one.
+_WITH_OTHERS = {"drop": "apply", "unsilence": "silence", "acknowledge": "silence"}
 _PLOTS = ("matplotlib", "plotext")  # packages of the extra `plots`
 
 
@@ -65,12 +68,7 @@ class _Subcommands(click.Group):
         return sorted(modules())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        path = modules().get(cmd_name)
-        if path is None:
-            return None
-        command = importlib.import_module(f"{__name__}.{path.parent.name}.{cmd_name}").command
-        assert isinstance(command, click.Command)
-        return command
+        return subcommand(cmd_name) if cmd_name in modules() else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -88,7 +86,7 @@ class _Subcommands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, summary(path)) for name, path in sorted(modules().items())])
+            formatter.write_dl([(name, summary(path, name)) for name, path in sorted(modules().items())])
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -158,13 +156,28 @@ def _from_kafka(error: Exception) -> TamisError:
 def modules() -> dict[str, Path]:
     """The module of each subcommand, by the name of the subcommand."""
     here = Path(__file__).parent
-    return {path.stem: path for folder in _FOLDERS for path in (here / folder).glob("[!_]*.py")}
+    own = {path.stem: path for folder in _FOLDERS for path in (here / folder).glob("[!_]*.py")}
+    return own | {name: own[other] for name, other in _WITH_OTHERS.items()}
 
 
-def summary(module: Path) -> str:
+def subcommand(name: str) -> click.Command:
+    """The command of a subcommand, whose module is imported."""
+    path = modules()[name]
+    module = importlib.import_module(f"{__name__}.{path.parent.name}.{path.stem}")
+    command = getattr(module, _function(name))
+    assert isinstance(command, click.Command)
+    return command
+
+
+def _function(name: str) -> str:
+    """The name of the function of a subcommand in its module."""
+    return name if name in _WITH_OTHERS else "command"
+
+
+def summary(module: Path, name: str) -> str:
     """The first sentence of a subcommand's docstring, read from the source without an import."""
     for node in ast.parse(module.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef) and node.name == "command":
+        if isinstance(node, ast.FunctionDef) and node.name == _function(name):
             first = " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
             return re.split(r"(?<=[.]) ", first, maxsplit=1)[0]
     return ""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import orjson
 from confluent_kafka.admin._resource import ResourceType
 
-from tamis.doctor.finding import Finding
-from tamis.doctor.places import Places
+from tamis.doctor.places import Finding, Places
 from tamis.errors import TamisError
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import MAX_RECORD_BYTES, SPECS, STATEMENTS, TopicSpec

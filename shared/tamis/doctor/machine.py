@@ -9,15 +9,14 @@ from pathlib import Path
 
 import orjson
 
-from tamis.doctor.finding import Finding
-from tamis.doctor.places import Places
+from tamis.doctor.places import Finding, Places
 from tamis.durations import seconds
 from tamis.errors import TamisError
 from tamis.java.runtime import find_java
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import ACKS
 from tamis.settings import ServiceSettings
-from tamis.sizing.unit_costs import unit_costs
+from tamis.sizing.figures import unit_costs
 from tamis.telemetry.health import disk_trouble
 
 PORTS = {9092: "Kafka", 8181: "the registry", 8282: "readings over HTTP"}

@@ -1,10 +1,14 @@
-"""The addresses of a fleet, and what Kafka answers: asked once, however many checks need it."""
+"""The result of one check, and the addresses of a fleet, with what Kafka answers.
+
+Kafka is asked once, however many checks need it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -18,7 +22,32 @@ from tamis.web.registry_client import RegistryClient
 if TYPE_CHECKING:
     from confluent_kafka.admin._metadata import ClusterMetadata
 
+MOST = 5  # reasons that one finding names
+
+State = Literal["ok", "warning", "failed", "unchecked"]
+
 TIMEOUT_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A state with what was found, and what to do about it. A check is `unchecked` if something that it needs
+    isn't there.
+    """
+
+    state: State
+    found: str
+    todo: str = ""
+
+
+def listed(reasons: Sequence[str]) -> str:
+    """The first reasons, and the number of the others.
+
+    >>> listed(["a", "b"]), listed(["a", "b", "c", "d", "e", "f"])
+    ('a; b', 'a; b; c; d; e; and 1 more')
+    """
+    more = [f"and {len(reasons) - MOST} more"] if len(reasons) > MOST else []
+    return "; ".join([*reasons[:MOST], *more])
 
 
 @dataclass

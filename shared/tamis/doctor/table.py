@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tamis.doctor import broker, machine, readings, registry
-from tamis.doctor.finding import Finding
-from tamis.doctor.places import Places
+from tamis.doctor import broker, machine, registry
+from tamis.doctor.places import Finding, Places
 from tamis.errors import TamisError
 
 CHECKS: dict[str, Callable[[Places], Finding]] = {
@@ -21,7 +20,7 @@ CHECKS: dict[str, Callable[[Places], Finding]] = {
     "registry": registry.reachable,
     "cluster": registry.cluster,
     "plan": registry.plan,
-    "readings": readings.readings,
+    "readings": registry.readings,
     "joiner": registry.joiner,
     "sinks": registry.sinks,
 }

@@ -1,6 +1,7 @@
-"""Evaluation of queries over columns in memory, shared by edge, joiner, `tamis run` and `tamis verify`.
+"""Evaluation of queries in columns, shared by the joiner, edges, and runs over recordings.
 
-`filter_dispatch` evaluates the filters of a stream, and `entries` the entries of its topics, for edges.
-`temporal_join` joins tuples by key and time, and `standing` has the queries that keep synopses. `replay` puts
-these together to run an alert over recordings.
+Begin with `temporal_join`, the join of n streams by key and time, and `existence`, which adds EXISTS and NOT
+EXISTS (`decided_rows` says when frontiers have decided a row). `filter_dispatch` evaluates many filters at
+once, `tuple_entries` has the decisions of edges, and `replay` runs an alert over recordings. `standing` has
+the queries that keep synopses.
 """

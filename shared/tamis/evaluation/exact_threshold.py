@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.expressions.evaluate import holds
 from tamis.expressions.exact.conditions import TRUE, outcomes
 from tamis.expressions.exact.rounding import Margin, certain
 from tamis.expressions.nodes import Expr
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Columns, Mask, Vector
 
 

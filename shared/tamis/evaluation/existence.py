@@ -22,7 +22,6 @@ import numpy as np
 
 from tamis.evaluation.decided_rows import Passed, crossing, decided, known, times_of, waits
 from tamis.evaluation.exact_threshold import ExactCheck
-from tamis.evaluation.kernels import expand, windows
 from tamis.evaluation.temporal_join import (
     BLOCK,
     JoinedColumns,
@@ -32,8 +31,10 @@ from tamis.evaluation.temporal_join import (
     blocks,
     cached_check,
     combinations,
+    expand,
     passing,
     residual_check,
+    windows,
 )
 from tamis.evaluation.time_bounds import joined
 from tamis.expressions.vectors import Mask

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.errors import RefusedError
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr
 from tamis.expressions.python_functions import FunctionError
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Vector
 from tamis.identity_cache import IdentityCache
 from tamis.identity_diff import identity_diff

@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.evaluation.decided_rows import all_passed, ends, times_of, waits
-from tamis.evaluation.entries.key_table import KeyTable
-from tamis.evaluation.entries.matches import matches
-from tamis.evaluation.entries.omission_order import Offer, compared
-from tamis.evaluation.entries.rule import OmissionRule
 from tamis.evaluation.existence import existing_rows, row_inputs, tests_existence
 from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.evaluation.key_codes import KeyCodes
+from tamis.evaluation.key_table import KeyTable
 from tamis.evaluation.temporal_join import JoinedColumns, Tuples, combinations
-from tamis.evaluation.window_rows import rows as window_rows
-from tamis.expressions.vectorized.evaluate import evaluate, holds
+from tamis.evaluation.time_bounds import rows as window_rows
+from tamis.evaluation.tuple_entries import Offer, OmissionRule, compared, matches
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.omission.exact_ranks import ExactRanks
 from tamis.plan.model import Definition, Entry, StreamPlan, TopicPlan

@@ -20,21 +20,68 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.evaluation.exact_threshold import ExactCheck
-from tamis.evaluation.kernels import expand, windows
-from tamis.evaluation.time_bounds import UNBOUNDED, Matrix, closure
-from tamis.evaluation.window_rows import shared
+from tamis.evaluation.time_bounds import UNBOUNDED, Matrix, closure, shared
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Expr, Type, conjunction
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask, Vector
 from tamis.identity_cache import IdentityCache
+from tamis.kernels import njit
 from tamis.plan.model import Absence, Definition, Input
 from tamis.query.model import WINDOW_END, WINDOW_START, Window
+
+Ints = NDArray[np.int64]
 
 Rows = NDArray[np.int64]
 
 # Combinations that are looked at in one go. At 65,536 the index arrays of a block stay in a core's cache, and
 # a condition over a dozen columns takes some 10 MB.
 BLOCK = 65_536
+
+
+@njit(cache=True)
+def windows(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    keys: Ints, times: Ints, probe: Ints, lo: Ints, hi: Ints
+):
+    """The half-open range (start, stop) of rows with the key and a time in [lo, hi], for each probe."""
+    size = len(keys)
+    start = np.empty(len(probe), np.int64)
+    stop = np.empty(len(probe), np.int64)
+    for row in range(len(probe)):
+        key = probe[row]
+        a, b = 0, size
+        while a < b:
+            middle = (a + b) >> 1
+            if keys[middle] < key or (keys[middle] == key and times[middle] < lo[row]):
+                a = middle + 1
+            else:
+                b = middle
+        start[row] = a
+        b = size
+        while a < b:
+            middle = (a + b) >> 1
+            if keys[middle] < key or (keys[middle] == key and times[middle] <= hi[row]):
+                a = middle + 1
+            else:
+                b = middle
+        stop[row] = a
+    return start, stop
+
+
+@njit(cache=True)
+def expand(start: Ints, stop: Ints):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """All pairs (probe, row) of the ranges: two arrays as long as the ranges together."""
+    total = 0
+    for row in range(len(start)):
+        total += stop[row] - start[row]
+    left = np.empty(total, np.int64)
+    right = np.empty(total, np.int64)
+    at = 0
+    for row in range(len(start)):
+        for match in range(start[row], stop[row]):
+            left[at] = row
+            right[at] = match
+            at += 1
+    return left, right
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
     column    ["column", alias, name, type]
     literal   ["literal", type, value]          TIMESTAMP and INTERVAL in microseconds, null for NULL
-    call      [operator, type, argument, …]     operators and types as in `nodes`
+    call      [operator, type, argument, …]     operators of the table of functions, types of `nodes`
 
 Numbers don't change: a DOUBLE is a JSON number with a point or an exponent, an integer is one without. A
 JSON parser that reads all numbers as doubles can't be used. The input comes from the network: everything is
@@ -15,16 +15,8 @@ import math
 from typing import Any
 
 from tamis.errors import InputError
-from tamis.expressions.nodes import (
-    LARGEST_EXACT_INTEGER,
-    OPAQUE,
-    OPERATORS,
-    Call,
-    Column,
-    Expr,
-    Literal,
-    Type,
-)
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import LARGEST_EXACT_INTEGER, Call, Column, Expr, Literal, Type
 from tamis.expressions.signatures import check
 from tamis.expressions.vectors import Value
 
@@ -98,7 +90,7 @@ class _Reader:
             self._length(form, 3, path)
             type_ = _type(form[1], (*path, 1))
             return Literal(_literal(form[2], type_, (*path, 2)), type_)
-        if not isinstance(head, str) or head not in (*OPERATORS, OPAQUE):
+        if not isinstance(head, str) or head not in FUNCTIONS:
             raise _error(f"unknown operator {_shown(head)}", (*path, 0))
         if len(form) < 3:
             raise _error(f"{head} has no arguments", path)

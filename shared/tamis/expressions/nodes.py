@@ -2,7 +2,7 @@
 
 It has three kinds of nodes: a column, a literal, and an operator with arguments. Code that walks an
 expression (evaluation over columns, interval arithmetic, SQL for DuckDB, the JSON form in plans) dispatches
-on `Call.op`.
+on `Call.op`, a name in the table of `functions`.
 
 The meaning is the same in every evaluator:
 
@@ -20,7 +20,7 @@ The meaning is the same in every evaluator:
 - `floor`, `ceil`, `trunc` and `round` are DOUBLE. `round` takes a half away from zero; with a number of
   digits it is round(x * 10^digits) / 10^digits, each operation rounded, as in DuckDB. `mod` has the sign of
   its first operand, and is NULL for a divisor of 0. `sign` is an INT.
-- The operators of `BITS` are those of DuckDB on the 64 bits of an integer in two's complement. `<<` is NULL
+- The operators of bits are those of DuckDB on the 64 bits of an integer in two's complement. `<<` is NULL
   where an operand is negative or the result has more than 63 bits; `>>` keeps the sign, and is 0 for a shift
   that is negative or more than 63.
 - `to_int` and `to_bigint` are the CASTs of numbers: to the nearest integer, a half to the even one; NULL
@@ -28,7 +28,7 @@ The meaning is the same in every evaluator:
 - `coalesce` is the first of its arguments that isn't NULL.
 - Text consists of code points. `lower` and `upper` map each to one code point. `||` is NULL if an operand is.
   `like` has a constant pattern, and perhaps a constant escape character.
-- The functions of `TIMES` are those of the Gregorian calendar in UTC, NULL outside of the years 1 to 9999.
+- The functions of times are those of the Gregorian calendar in UTC, NULL outside of the years 1 to 9999.
 """
 
 from __future__ import annotations
@@ -67,18 +67,6 @@ _INTEGRAL = frozenset((Type.INT, Type.BIGINT, Type.TIMESTAMP, Type.INTERVAL))
 _NUMERIC = frozenset((Type.INT, Type.BIGINT, Type.DOUBLE))
 
 
-ARITHMETIC = ("+", "-", "*", "/", "power", "neg", "abs", "sqrt", "exp", "ln", "log10", "least", "greatest")
-# Functions of one number that never fall and are constant between their steps. `round` may have a second
-# argument, a constant number of decimal digits.
-STEPS = ("floor", "ceil", "trunc", "round", "sign", "to_int", "to_bigint")
-TEXTS = (
-    *("lower", "upper", "length", "trim", "ltrim", "rtrim", "substring", "||", "like"),
-    *("to_varchar", "time_to_varchar", "to_double", "to_whole"),  # the CASTs from and to VARCHAR
-)
-BITS = ("&", "|", "xor", "<<", ">>", "~")  # of two integers, and of one
-TIMES = ("date_part", "date_trunc", "epoch", "to_timestamp")  # `epoch`: a time or an interval in seconds
-# Functions of which nothing is proved, and whose results are exact by definition.
-COMPUTED = (*TEXTS, *TIMES, *BITS)
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}  # after exchanging the operands
 OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "!=", "!=": "="}  # of a comparison that is false
@@ -89,18 +77,12 @@ OPAQUE = "python"
 LARGEST_EXACT_INTEGER = 2**53
 # The most digits of `round`, on both sides of the point: up to here a power of ten is a DOUBLE.
 MOST_DIGITS = 22
-# The result of these operators isn't finite if an operand isn't; the same is true of the numerator of /.
-KEEPS_NONFINITE = ("+", "-", "*", "neg", "abs", "sqrt", "ln", "log10", "floor", "ceil", "trunc")
-OPERATORS = (
-    *ARITHMETIC,
-    *STEPS,
-    *COMPUTED,
-    "mod",
-    "coalesce",
-    *COMPARISONS,
-    *LOGIC,
-    "case",
-)  # `case`: condition, value, …, and the ELSE value (NULL if none)
+_operators: set[str] = set()
+
+
+def name_operators(*names: str) -> None:
+    """Let calls have these operators. The table of functions names its own here."""
+    _operators.update(names)
 
 
 @dataclass(frozen=True)
@@ -124,11 +106,21 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """An operator of `OPERATORS` with its arguments and the type of its result."""
+    """An operator of the table of functions with its arguments and the type of its result.
+
+    Raises ValueError for an operator that isn't in the table.
+    """
 
     op: str
     args: tuple[Expr, ...]
     type: Type
+
+    def __post_init__(self) -> None:
+        if self.op not in _operators:
+            import tamis.expressions.functions  # noqa: F401 - fills the table
+
+            if self.op not in _operators:
+                raise ValueError(f"there is no operator '{self.op}' in the table of functions")
 
 
 Expr = Column | Literal | Call

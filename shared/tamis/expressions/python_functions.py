@@ -53,6 +53,11 @@ def name_of(expr: Call) -> str:
     return str(head.value)
 
 
+def name_in_duckdb(expr: Call) -> str:
+    """The name in DuckDB of the called function, which the session must have registered."""
+    return f"tamis_{name_of(expr)}"
+
+
 def shapes_of(expr: Call) -> str:
     """The declared shapes of a call: a letter of `SHAPES` for each argument."""
     shapes = expr.args[1]

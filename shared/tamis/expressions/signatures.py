@@ -1,93 +1,25 @@
-"""Signatures of the operators: the types of their arguments and of their results."""
+"""Types of operators: calls that get the type of their result, and the check of calls from outside."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import tamis.expressions.functions  # noqa: F401 - fills the table
 from tamis.errors import InputError
-from tamis.expressions.function_types import function_type, refused_constant
-from tamis.expressions.nodes import (
-    COMPARISONS,
-    COMPUTED,
-    LOGIC,
-    OPAQUE,
-    OPERATORS,
-    Call,
-    Expr,
-    Literal,
-    Type,
-)
-
-# Functions of one number, with the types of their results.
-_OF_ONE = {
-    **dict.fromkeys(("sqrt", "exp", "ln", "log10", "floor", "ceil", "trunc", "round"), Type.DOUBLE),
-    **dict.fromkeys(("sign", "to_int"), Type.INT),
-    "to_bigint": Type.BIGINT,
-}
-_OF_DOUBLE = ("round", "trunc", "to_bigint")  # an integer is the result itself
-_WITH_TIME = {
-    ("+", Type.TIMESTAMP, Type.INTERVAL): Type.TIMESTAMP,
-    ("+", Type.INTERVAL, Type.TIMESTAMP): Type.TIMESTAMP,
-    ("-", Type.TIMESTAMP, Type.INTERVAL): Type.TIMESTAMP,
-    ("-", Type.TIMESTAMP, Type.TIMESTAMP): Type.INTERVAL,
-    ("+", Type.INTERVAL, Type.INTERVAL): Type.INTERVAL,
-    ("-", Type.INTERVAL, Type.INTERVAL): Type.INTERVAL,
-    **{("*", Type.INTERVAL, kind): Type.INTERVAL for kind in (Type.INT, Type.BIGINT)},
-    **{("*", kind, Type.INTERVAL): Type.INTERVAL for kind in (Type.INT, Type.BIGINT)},
-}
-
-
-def common_type(types: Sequence[Type]) -> Type | None:
-    """The type to which values of these types are converted; None if there is none.
-
-    >>> common_type([Type.INT, Type.DOUBLE])
-    <Type.DOUBLE: 'DOUBLE'>
-    """
-    if not types:
-        return None
-    if all(t is types[0] for t in types):
-        return types[0]
-    if all(t.numeric for t in types):
-        return Type.DOUBLE if Type.DOUBLE in types else Type.BIGINT
-    return None
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import OPAQUE, Call, Expr, Literal, Type
 
 
 def result_type(op: str, types: Sequence[Type]) -> Type | None:
     """The type of `op` applied to arguments of `types`; None if it does not take them."""
-    if op in LOGIC or op in COMPARISONS:
-        return Type.BOOLEAN if _compares(op, types) else None
-    if op in ("least", "greatest") or (op == "coalesce" and len(types) > 1):
-        return common_type(types)
-    if op == "case":
-        paired = len(types) >= 3 and len(types) % 2 == 1
-        conditions = all(t is Type.BOOLEAN for t in types[:-1:2])
-        return common_type([*types[1::2], types[-1]]) if paired and conditions else None
-    if op == OPAQUE:
-        named = len(types) > 2 and all(t is Type.VARCHAR for t in types[:2])
-        return Type.DOUBLE if named and all(t.numeric for t in types[2:]) else None
-    if op in ("neg", "abs"):
-        numeric = len(types) == 1 and (types[0].numeric or types[0] is Type.INTERVAL)
-        return types[0] if numeric else None
-    if op in _OF_ONE:
-        digits = op == "round" and list(types[1:]) == [Type.INT]
-        number = bool(types) and (types[0] is Type.DOUBLE if op in _OF_DOUBLE else types[0].numeric)
-        return _OF_ONE[op] if number and (len(types) == 1 or digits) else None
-    if op in COMPUTED:
-        return function_type(op, types)
-    if len(types) != 2 or op not in OPERATORS:
-        return None
-    if types[0].numeric and types[1].numeric:
-        return Type.DOUBLE if op in ("/", "power") else common_type(types)
-    return _WITH_TIME.get((op, types[0], types[1]))
+    function = FUNCTIONS.get(op)
+    return None if function is None else function.types(types)
 
 
-def _compares(op: str, types: Sequence[Type]) -> bool:
-    if op == "is_null":
-        return len(types) == 1
-    if op in COMPARISONS:
-        return len(types) == 2 and common_type(types) is not None
-    count = len(types) == 1 if op == "not" else len(types) >= 1
-    return count and all(t is Type.BOOLEAN for t in types)
+def refused_constant(node: Call) -> str | None:
+    """The mistake in the arguments of a call that must be constants; None if there is none."""
+    refused = FUNCTIONS[node.op].refused
+    return None if refused is None else refused(node)
 
 
 def call(op: str, *args: Expr) -> Call:

@@ -7,31 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamis.expressions.nodes import COMPARISONS, OPAQUE, Call, Column, Expr, Literal, Type
+import tamis.expressions.functions  # noqa: F401 - fills the table
+from tamis.expressions.functions.entry import (
+    ATOM,
+    COMPARISON,
+    CONCATENATION,
+    FUNCTIONS,
+    NOT,
+    OR,
+    SIGN,
+    SUM,
+)
+from tamis.expressions.nodes import OPAQUE, Call, Column, Expr, Literal, Type
 from tamis.expressions.python_functions import name_of
 
-# Precedence of operators. An argument with a lower precedence than its place needs gets parentheses.
-_OR, _AND, _NOT, _COMPARISON, _CONCATENATION, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 11)
-_BINDING = {
-    "or": _OR,
-    "and": _AND,
-    "not": _NOT,
-    **dict.fromkeys((*COMPARISONS, "is_null", "like"), _COMPARISON),
-    "||": _CONCATENATION,
-    **dict.fromkeys(("&", "|", "<<", ">>", "~"), _BITS),
-    **dict.fromkeys(("+", "-"), _SUM),
-    **dict.fromkeys(("*", "/", "mod"), _PRODUCT),
-    "neg": _SIGN,
-}
-_CASTS = {
-    "to_int": "INT",
-    "to_bigint": "BIGINT",
-    "to_double": "DOUBLE",
-    "to_whole": "BIGINT",
-    "to_varchar": "VARCHAR",
-    "time_to_varchar": "VARCHAR",
-}
-_SYMBOLS = {"mod": "%"}
 _UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
 _RESERVED = frozenset(  # the keywords of SELECT in Tamis' dialect, and some of its statements
@@ -50,7 +39,7 @@ def to_sql(expr: Expr, qualify: bool = True) -> str:
     >>> to_sql(Call("*", (Call("-", (a, b), Type.INT), Literal(2, Type.INT)), Type.INT))
     '(a.x - a.y) * 2'
     """
-    return _Text(qualify).text(expr, _OR)
+    return _Text(qualify).text(expr, OR)
 
 
 def identifier(name: str) -> str:
@@ -70,58 +59,57 @@ class _Text:
             name = identifier(expr.name)
             return f"{identifier(expr.alias)}.{name}" if self.qualify and expr.alias else name
         if isinstance(expr, Literal):
-            text, binding = _literal(expr), _ATOM
+            text, binding = _literal(expr), ATOM
             if text.startswith("-"):
-                binding = _SIGN
+                binding = SIGN
         else:
             text, binding = self._call(expr)
         return f"({text})" if binding < place else text
 
     def _call(self, expr: Call) -> tuple[str, int]:
         op, args = expr.op, expr.args
-        binding = _BINDING.get(op, _ATOM)
+        function = FUNCTIONS[op]
+        binding = function.binding
         if op == "case":
-            return self._case(args), _ATOM
+            return self._case(args), ATOM
         if op in ("and", "or"):
             if len(args) == 1:
-                return self.text(args[0], _OR), _OR
+                return self.text(args[0], OR), OR
             return f" {op.upper()} ".join(self.text(arg, binding + 1) for arg in args), binding
         if op == "not":
             (arg,) = args
             if isinstance(arg, Call) and arg.op == "is_null":
-                return self.text(arg.args[0], _SUM) + " IS NOT NULL", _COMPARISON
-            return "NOT " + self.text(arg, _NOT), _NOT
+                return self.text(arg.args[0], SUM) + " IS NOT NULL", COMPARISON
+            return "NOT " + self.text(arg, NOT), NOT
         if op == "is_null":
-            return self.text(args[0], _SUM) + " IS NULL", binding
+            return self.text(args[0], SUM) + " IS NULL", binding
         if op == OPAQUE:
-            return f"{identifier(name_of(expr))}({', '.join(self.text(arg, _OR) for arg in args[2:])})", _ATOM
-        if op in _CASTS:
-            return f"CAST({self.text(args[0], _OR)} AS {_CASTS[op]})", _ATOM
+            return f"{identifier(name_of(expr))}({', '.join(self.text(arg, OR) for arg in args[2:])})", ATOM
+        if function.cast:
+            return f"CAST({self.text(args[0], OR)} AS {function.cast})", ATOM
         if op == "epoch":
-            return f"date_part('epoch', {self.text(args[0], _OR)})", _ATOM
+            return f"date_part('epoch', {self.text(args[0], OR)})", ATOM
         if op == "like":
-            text, pattern, *escape = (self.text(arg, _CONCATENATION) for arg in args)
+            text, pattern, *escape = (self.text(arg, CONCATENATION) for arg in args)
             return " ".join([text, "LIKE", pattern, *(f"ESCAPE {one}" for one in escape)]), binding
-        if op == "~":
-            return "~" + self.text(args[0], _ATOM), binding
-        if op == "neg":
-            return "-" + self.text(args[0], _ATOM), binding
-        if binding == _ATOM:
-            return f"{op}({', '.join(self.text(arg, _OR) for arg in args)})", _ATOM
+        if op in ("~", "neg"):
+            return (function.symbol or op) + self.text(args[0], ATOM), binding
+        if binding == ATOM:
+            return f"{op}({', '.join(self.text(arg, OR) for arg in args)})", ATOM
         # Comparisons don't chain, a - (b - c) isn't a - b - c, and a sign on the right gets parentheses.
-        left = self.text(args[0], binding + 1 if binding == _COMPARISON else binding)
+        left = self.text(args[0], binding + 1 if binding == COMPARISON else binding)
         right = self.text(args[1], binding + 1)
-        if right.startswith("-") and binding > _COMPARISON:
+        if right.startswith("-") and binding > COMPARISON:
             right = f"({right})"
-        return f"{left} {_SYMBOLS.get(op, op)} {right}", binding
+        return f"{left} {function.symbol or op} {right}", binding
 
     def _case(self, args: tuple[Expr, ...]) -> str:
         parts = ["CASE"]
         for condition, value in zip(args[:-1:2], args[1::2], strict=True):
-            parts.append(f"WHEN {self.text(condition, _OR)} THEN {self.text(value, _OR)}")
+            parts.append(f"WHEN {self.text(condition, OR)} THEN {self.text(value, OR)}")
         otherwise = args[-1]
         if not (isinstance(otherwise, Literal) and otherwise.value is None):
-            parts.append("ELSE " + self.text(otherwise, _OR))
+            parts.append("ELSE " + self.text(otherwise, OR))
         return " ".join([*parts, "END"])
 
 

@@ -1,6 +1,6 @@
 """Comparisons of a function that rounds with a constant, as comparisons of its argument.
 
-`floor(x) > 3` is true for the same DOUBLEs as `x >= 4`. The functions of `nodes.STEPS` never fall. So the
+`floor(x) > 3` is true for the same DOUBLEs as `x >= 4`. Functions with `steps` never fall. So the
 least DOUBLE with a result of at least the constant is found by bisection in the order of DOUBLEs.
 """
 
@@ -12,18 +12,18 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from tamis.expressions.double_order import GREATEST, double_at, number_of
+from tamis.expressions.evaluate import evaluate
+from tamis.expressions.functions.entry import FUNCTIONS
 from tamis.expressions.nodes import (
     COMPARISONS,
     FLIPPED,
     LARGEST_EXACT_INTEGER,
-    STEPS,
     Call,
     Column,
     Expr,
     Literal,
     Type,
 )
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 
 _MOST = 1e200  # rounding to digits may fall only beyond this size
@@ -42,7 +42,10 @@ def on_argument(condition: Expr, *, exact: bool = False) -> Expr | None:
     op, (left, right) = condition.op, condition.args
     if isinstance(left, Literal):
         op, left, right = FLIPPED[op], right, left
-    if not isinstance(left, Call) or left.op not in STEPS or not isinstance(right, Literal):
+    if not isinstance(left, Call) or not isinstance(right, Literal):
+        return None
+    steps = FUNCTIONS[left.op].steps
+    if steps is None:
         return None
     number, *digits = left.args
     constant = right.value
@@ -61,7 +64,7 @@ def on_argument(condition: Expr, *, exact: bool = False) -> Expr | None:
         "=": [_from(number, reached, exact), _below(number, passed)],
         "!=": [_joined("or", [_below(number, reached), _from(number, passed, exact)])],
     }[op]
-    if left.op in ("to_int", "to_bigint"):  # NULL beyond their ends
+    if steps.limit is not None:  # NULL beyond their ends
         parts += [
             _from(number, _least(function, -math.inf, True), exact),
             _below(number, _least(function, math.inf, False)),

@@ -1,7 +1,9 @@
-"""Arrow tables from frames of any library, through Arrow's C stream and array interfaces."""
+"""Arrow tables from frames of any library, by Arrow's C interfaces, and notices on frames as warnings."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -108,3 +110,15 @@ def _readable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+class TamisWarning(UserWarning):
+    """Something about a frame that the caller should know, such as rows that an edge would refuse."""
+
+
+def warn(notice: str) -> None:
+    """Give a notice as a warning at the line outside of Tamis that called one of its functions."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tamis."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(notice.removeprefix("warning: "), TamisWarning, stacklevel=level)

@@ -11,15 +11,14 @@ import pyarrow as pa
 
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
-from tamis.frames.arrow_tables import Frame, FrameRows, frame_rows
-from tamis.frames.notices import warn
+from tamis.frames.arrow_tables import Frame, FrameRows, frame_rows, warn
 from tamis.offline.recordings import read_recordings
 from tamis.offline.statements import parsed
 from tamis.offline.wording import FUNCTION
 from tamis.query.file_text import encoding_problem
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Statement, StreamDef
 from tamis.query.names import normalized_name
-from tamis.recordings.time_units import PER_SECOND, TimeUnit
+from tamis.recordings.times import PER_SECOND, TimeUnit
 from tamis.recordings.typed import Recording, recording_of
 
 Sql = str | os.PathLike[str]

@@ -8,14 +8,13 @@ from typing import get_args
 import pyarrow as pa
 
 from tamis.errors import InputError
-from tamis.frames.arrow_tables import Frame, frame_rows
-from tamis.frames.notices import warn
+from tamis.frames.arrow_tables import Frame, frame_rows, warn
 from tamis.offline.omit import Retained, Rule, Span, retained_rows
 from tamis.offline.wording import FUNCTION
 from tamis.omission.batch import Ties
 from tamis.omission.columns import Sides
 from tamis.recordings.rows import Rows
-from tamis.recordings.time_units import PER_SECOND, TimeUnit
+from tamis.recordings.times import PER_SECOND, TimeUnit
 
 
 def omit(

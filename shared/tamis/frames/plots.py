@@ -13,13 +13,12 @@ from tamis.frames.arrow_tables import Frame
 from tamis.frames.inputs import Frames, Sql, check_query, name_of, recordings_of, statements_of
 from tamis.frames.omit import key_columns, retained
 from tamis.offline.omit import Rule, Span
-from tamis.offline.retained_plot import draw
-from tamis.offline.retained_series import RetainedSeries, retained_series
+from tamis.offline.retained_series import RetainedSeries, draw, retained_series
 from tamis.offline.run import chosen_query
 from tamis.offline.wording import FUNCTION
 from tamis.omission.batch import Ties
 from tamis.omission.columns import Sides
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis.recordings.values import values_of
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from tamis.frames.arrow_tables import warn
 from tamis.frames.inputs import Frames, Sql, check_query, name_of, recordings_of, statements_of
-from tamis.frames.notices import warn
 from tamis.offline.run import chosen_query, rows_of
 from tamis.offline.wording import FUNCTION
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 
 
 def run(

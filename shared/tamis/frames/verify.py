@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from tamis.errors import InputError
-from tamis.frames.html import verdicts_html
+from tamis.frames.explain import verdicts_html
 from tamis.frames.inputs import Frames, Sql, name_of, recordings_of, statements_of
-from tamis.offline import verdict_text
+from tamis.offline.verify import text as verdict_text
 from tamis.offline.verify import verify as compared
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis.verification.compare import Verdict
 
 _TYPES = {
@@ -60,7 +60,7 @@ class Verification:
         return iter(self.verdicts)
 
     def __str__(self) -> str:
-        return verdict_text.text(self.verdicts)
+        return verdict_text(self.verdicts)
 
     def __repr__(self) -> str:
         """The text, as a Python shell shows it."""

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tamis.errors import EXIT_UNAVAILABLE, InputError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.fleet_logins import FleetLogins, grant
-from tamis.local.ports import free_ports
-from tamis.local.service_process import STARTING, ServiceProcess
+from tamis.local.service_process import STARTING, ServiceProcess, free_ports
 from tamis.local.supervisor import Supervisor
 from tamis.messaging.rights import RIGHTS, Right
 from tamis.query.file_access import SETTING
@@ -26,7 +25,7 @@ from tamis.settings.common import private_directory
 from tamis.web.registry_client import difference
 
 if TYPE_CHECKING:
-    from tamis.query.inline_patterns import Inlined
+    from tamis.query.statements.inline_patterns import Inlined
 
 # Spark and its first batch take about 20 s on two idle cores, and minutes on busy ones.
 READY_SECONDS = 300.0
@@ -264,7 +263,7 @@ class Fleet:
 
     def _inlined(self, sql: str, file: str | None) -> Inlined:
         """SQL with the values of patterns instead of their files. Raises SqlErrors."""
-        from tamis.query.inline_patterns import inline_patterns
+        from tamis.query.statements.inline_patterns import inline_patterns
 
         inlined = inline_patterns(sql, file)
         for notice in inlined.notices:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +20,11 @@ import orjson
 from tamis.errors import UnavailableError
 from tamis.local.parent_death_signal import with_parent_death_signal
 
+# Below the ports that Linux gives to outgoing connections (32768 and up). A client that retries a stopped
+# server on such a port can connect to itself, and then the server can't bind its port again.
+_PORTS = range(20_000, 32_768)
+_ATTEMPTS = 200
+
 # `httpx.get` makes a new client each time, and reads the certificates of all authorities for it, which takes
 # 35 ms. Connections aren't kept: a service may be killed between two requests.
 _CLIENT = httpx.Client(timeout=2, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
@@ -26,6 +33,29 @@ _CLIENT = httpx.Client(timeout=2, trust_env=False, limits=httpx.Limits(max_keepa
 STOP_SECONDS = 15.0
 # What a service says, or would say, before it knows what it waits for.
 STARTING = "starting"
+
+
+def free_ports(count: int) -> list[int]:
+    """`count` different free ports of 127.0.0.1. Raises OSError if it finds too few."""
+    held: list[socket.socket] = []
+    try:
+        # System randomness, so that programs with the same seed don't choose the same port.
+        for port in random.SystemRandom().sample(_PORTS, _ATTEMPTS):
+            taken = socket.socket()
+            try:
+                # As servers do: a port whose last connections are in TIME_WAIT is free.
+                taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                taken.bind(("127.0.0.1", port))
+            except OSError:
+                taken.close()
+                continue
+            held.append(taken)
+            if len(held) == count:
+                return [each.getsockname()[1] for each in held]
+        raise OSError(f"no {count} free ports on 127.0.0.1 among {_ATTEMPTS} of {_PORTS}")
+    finally:
+        for each in held:
+            each.close()
 
 
 class ServiceProcess:

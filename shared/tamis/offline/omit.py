@@ -21,9 +21,8 @@ from tamis.omission.batch import Ties, retained_by_key
 from tamis.omission.columns import Sides
 from tamis.query.file_text import separator_hint
 from tamis.query.units import parse_duration
-from tamis.recordings.implausible_times import implausibility
 from tamis.recordings.rows import Rows
-from tamis.recordings.time_units import PER_SECOND, TimeUnit
+from tamis.recordings.times import PER_SECOND, TimeUnit, implausibility
 from tamis.recordings.values import values_of
 
 Span = str | int | float | timedelta | np.timedelta64

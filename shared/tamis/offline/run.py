@@ -23,8 +23,8 @@ from tamis.planning.queries.standing_queries import is_standing
 from tamis.query.computed_columns import meaning
 from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
 from tamis.query.names import normalized_name, suggest
-from tamis.query.window_functions import WindowFunction
-from tamis.recordings.time_units import PER_SECOND, TimeUnit
+from tamis.query.watches import WindowFunction
+from tamis.recordings.times import PER_SECOND, TimeUnit
 from tamis.recordings.typed import Recording
 from tamis.recordings.values import iso_text
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.evaluation.replay import replay
-from tamis.evaluation.standing.recording_runs import run_recordings
+from tamis.evaluation.standing.recording_runs import recorded, recordings_of, run_recordings
 from tamis.offline.recordings import since_begin
 from tamis.persistent.dicts import PersistentDict
 from tamis.plan.model import Definition
@@ -16,19 +16,59 @@ from tamis.planning.backfill_streams import live
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.measured import measured
 from tamis.planning.queries.standing_queries import is_standing, judged
+from tamis.printable import printable
 from tamis.query.model import AlertDef, Catalog, Query
-from tamis.recordings.implausible_times import date
+from tamis.recordings.times import date
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
 from tamis.verification.compare import Alarms, Lateness, Verdict, compare
-from tamis.verification.existence import existing_rows
-from tamis.verification.nested_queries import compare_nested
-from tamis.verification.reference import Reference, plain_join
+from tamis.verification.reference import Reference, existing_rows, plain_join
 from tamis.verification.standing import compare_standing
 from tamis.verification.watched_columns import checked_recording
 
 Progress = Callable[[str], AbstractContextManager[object]]
 """Shows what is being done, while its context is open."""
+
+
+def text(verdicts: Sequence[Verdict]) -> str:
+    """A line for each verdict, and the readings that made others late."""
+    width = max((len(verdict.query) for verdict in verdicts), default=0)
+    lines = [*(_verdict_line(verdict, width) for verdict in verdicts), *_lateness(verdicts)]
+    return "\n".join(map(printable, lines))
+
+
+def _lateness(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Warnings: the alarms that may be missed because of late readings, and the readings that moved the
+    watermark.
+    """
+    some = [verdict for verdict in verdicts if verdict.lateness]
+    for verdict in some:
+        count = f"{verdict.late} of {verdict.reference_alarms}" if verdict.late else "some"
+        yield (
+            f"warning: lateness, not omission, may take {count} alarms of {verdict.query}: a fleet joins late"
+            " readings only as far as its state still holds them, and windows leave them out"
+        )
+    for one in dict.fromkeys(one for verdict in some for one in verdict.lateness):
+        yield (
+            f"  stream {one.stream}: {one.where}: {one.time} is {_span(one.ahead_seconds)} ahead of the"
+            f" readings behind it, of which {one.late} {'is' if one.late == 1 else 'are'} late"
+        )
+
+
+def _span(length: float) -> str:
+    days = length / 86_400
+    return f"{days:,.0f} days" if days >= 2 else f"{length:g} s"
+
+
+def _verdict_line(verdict: Verdict, width: int) -> str:
+    share = 100 * verdict.retained / max(1, verdict.tuples)
+    apart = f", {verdict.late} late" if verdict.late else ""
+    apart += f", {verdict.at_threshold} at the threshold" if verdict.at_threshold else ""
+    return (
+        f"{verdict.query:<{width}}  {verdict.tuples} tuples, {verdict.retained} retained ({share:.1f} %), "
+        f"{verdict.reference_alarms} alarms in the plain join{apart}, {verdict.alarms} with Tamis: "
+        f"missed {verdict.missed}, extra {verdict.extra}"
+    )
 
 
 def verify(
@@ -120,3 +160,52 @@ def _standing(
         verdict = compare_rows(alert.name, alert.query, given, rows.columns)
     dropped = sum(one.dropped for one in measured(alert, catalog, recordings).values())
     return replace(verdict, retained=verdict.tuples - dropped)
+
+
+def compare_nested(
+    name: str,
+    query: Query,
+    catalog: Catalog,
+    recordings: Mapping[str, Recording],
+    reference: Mapping[str, Recording],
+) -> Verdict:
+    """The verdict on a query and on all queries within it. Its counts of alarms are those of the last query;
+    missed and extra rows are those of all.
+
+    `recordings` are those that Tamis evaluates, `reference` those that DuckDB does.
+    """
+    nested = query.nested
+    if nested is None:
+        return _compare_one(name, query, catalog, recordings, reference)
+    inner = []
+    ours, theirs = dict(recordings), dict(reference)
+    for stream in nested.streams:
+        assert stream.aggregates is not None
+        inner.append(compare_nested(name, stream.aggregates, catalog, recordings, reference))
+        read = recordings_of(stream.aggregates, recordings)
+        made = recorded(stream, run_recordings(stream.aggregates, catalog, read).rows)
+        ours[stream.name] = theirs[stream.name] = made
+    found = _compare_one(name, nested.query, nested.catalog(catalog), ours, theirs)
+    tuples = sum(len(one) for one in recordings.values())
+    return replace(
+        found,
+        tuples=tuples,
+        retained=tuples,
+        missed=found.missed + sum(one.missed for one in inner),
+        extra=found.extra + sum(one.extra for one in inner),
+    )
+
+
+def _compare_one(
+    name: str,
+    query: Query,
+    catalog: Catalog,
+    recordings: Mapping[str, Recording],
+    reference: Mapping[str, Recording],
+) -> Verdict:
+    keyed = query if query.grouping is None else with_group_keys(query)
+    rows = run_recordings(keyed, catalog, recordings_of(query, recordings)).rows
+    given = {**query_inputs(query, catalog).relations, **recordings_of(query, reference)}
+    if query.windowed and query.timed_by is None:
+        return compare_windowed_groups(name, query, given, rows.columns)
+    return compare_standing(name, query, given, rows.columns)

@@ -27,7 +27,7 @@ from tamis.omission.columns import (
     ticks,
 )
 from tamis.omission.nearest_neighbours import by_neighbours
-from tamis.omission.row_order import by_key_and_time, by_time
+from tamis.row_order import by_key_and_time, by_time
 
 Ties = Literal["fewest", "strict"]
 """The treatment of equal values. `fewest`: the smallest set of tuples that hits every window's extremes;

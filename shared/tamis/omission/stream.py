@@ -20,7 +20,6 @@ from tamis.omission.columns import (
     int64s,
     same_length,
 )
-from tamis.omission.row_order import by_key_and_time
 from tamis.omission.slot_pool import (
     ABOVE,
     BELOW,
@@ -36,6 +35,7 @@ from tamis.omission.slot_pool import (
     with_tuples,
 )
 from tamis.omission.stream_kernel import advance
+from tamis.row_order import by_key_and_time
 
 
 class Decided(NamedTuple):

@@ -33,7 +33,7 @@ from tamis.omission.columns import (
     int64s,
     same_length,
 )
-from tamis.omission.row_order import by_key_and_time
+from tamis.row_order import by_key_and_time
 
 HELD, RETAINED, PUBLISHED, DROPPED = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)
 

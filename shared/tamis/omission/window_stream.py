@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.omission.columns import NEVER, Bools, Flags, Floats, Int64s, Sides, as_delay, check_rule, int64s
-from tamis.omission.row_order import by_key_and_time
 from tamis.omission.stream import Decided, OmissionState, due_at, offered
 from tamis.omission.window_batch import (
     DROPPED,
@@ -24,6 +23,7 @@ from tamis.omission.window_batch import (
     extremes,
     panes_in,
 )
+from tamis.row_order import by_key_and_time
 
 _ALWAYS = np.int64(-(2**63))
 

@@ -49,7 +49,7 @@ def explain(catalog: Catalog, query: str | AlertDef | DerivedDef) -> Explanation
         definition = named[definition]
     reading = catalog.reading(definition)
     nested = definition.query.nested
-    joined = reading if nested is None else nested.catalog(reading)
+    joined = reading if nested is None else reading.with_streams(nested.streams)
     found = _explain(reading, definition)
     refusals = (_no_group(one, reading) for one in definition.query.queries)
     never = next((one for one in refusals if one is not None), None)
@@ -302,7 +302,7 @@ def _nested_sources(query: Query, catalog: Catalog) -> Iterator[SourceExplanatio
         if stream.aggregates is not None:
             yield from _nested_sources(stream.aggregates, catalog)
     names = {stream.name for stream in nested.streams}
-    for source in _nested_sources(nested.query, nested.catalog(catalog)):
+    for source in _nested_sources(nested.query, catalog.with_streams(nested.streams)):
         if source.stream not in names:
             yield source
 

@@ -21,7 +21,7 @@ An alert with max_delay = '0' holds nothing: its L(p) is 0 here.
 This is the bound of the query alone. In a fleet, p's tuples may come from a topic that other queries read,
 too. The frontier of a topic waits for the tuples that any entry of the topic holds, so the greatest L of the
 entries replaces L(p). The bounds that the joiner shows beside its state are larger by this difference
-(`tamis_joiner.monitoring.state_metrics`).
+(`tamis_joiner.monitoring.kafka_monitor`).
 
 The number is right only if the streams keep to their declarations. Tamis counts tuples that exceed them, and
 an alert rule compares the metric of live tuples with the bound. An unconnected pair of sources has no w, and

@@ -10,8 +10,7 @@ from tamis.durations import seconds
 from tamis.expressions.nodes import Type
 from tamis.query.model import Rate, StreamDef
 from tamis.query.patterns.watch_text import call_text, window_text
-from tamis.query.watches import NamedPattern, Watch, pattern_watches, window_functions
-from tamis.query.window_functions import WindowFunction
+from tamis.query.watches import NamedPattern, Watch, WindowFunction, pattern_watches, window_functions
 from tamis.watching.key_history import bytes_per_key, most_readings
 from tamis.watching.series_watcher import SeriesWatcher
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from tamis.errors import RefusedError
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import (
     COMPARISONS,
     FLIPPED,
@@ -21,7 +22,6 @@ from tamis.expressions.nodes import (
 )
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.step_conditions import on_argument
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.predicates.boxes import EVERYTHING, Box, intersect, merged
 from tamis.predicates.differences import comparison, not_null
 from tamis.predicates.ranges import (

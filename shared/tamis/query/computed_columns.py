@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import to_sql
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.query.model import Catalog, ColumnDef, Query
 

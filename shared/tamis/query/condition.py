@@ -8,22 +8,19 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tamis.errors import Position, SqlError, SqlErrors
+from tamis.expressions.functions.entry import FUNCTIONS, SPELLINGS, TEXT, Signature
 from tamis.expressions.nodes import Expr, Type
 from tamis.query.context import Context
 from tamis.query.model import Catalog
 from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.literals import time_text
 from tamis.query.scalars.resolution import ExpressionResolver
-from tamis.query.scalars.texts import TEXT_FUNCTIONS
 from tamis.query.scalars.unqualified import UnqualifiedNames
-from tamis.query.syntax.cursor import Cursor
+from tamis.query.syntax.cursor import Cursor, name_of
 from tamis.query.syntax.dialect import tokenize
-from tamis.query.syntax.identifiers import name_of
 from tamis.query.syntax.limits import LARGEST_PREDICATE, check_limits
 from tamis.query.syntax.parser import expression_tree
 from tamis.query.syntax.text import LARGEST_TEXT, Text
-
-_OF_TIME = ("date_part", "date_trunc")
 
 
 def read_condition(text: str, types: Mapping[str, Type] | None = None, file: str | None = None) -> Expr:
@@ -85,15 +82,26 @@ def _inferred_types(tree: exp.Expr) -> dict[str, Type]:
 def _argument(node: exp.Expr) -> tuple[list[str], Type | None]:
     """The names among the operands of a function of text or time, and the type that it needs."""
     if isinstance(node, exp.Anonymous):
-        name, operands = called_name(node), list(node.expressions)
-        kind = Type.VARCHAR if name in TEXT_FUNCTIONS else Type.TIMESTAMP if name in _OF_TIME else None
-        operands = operands[1:] if name in _OF_TIME else operands[:1]
+        place, kind = _place_and_type(called_name(node))
+        operands = list(node.expressions)[place : place + 1]
     else:
         kind = Type.VARCHAR if isinstance(node, exp.DPipe) else Type.TIMESTAMP
         operands = list(node.iter_expressions())
     if kind is None:
         return [], None
     return [name_of(one.this).text for one in operands if isinstance(one, exp.Column)], kind
+
+
+def _place_and_type(name: str) -> tuple[int, Type | None]:
+    """The position of the argument of a function that is a text or a time, and its type."""
+    spelling = SPELLINGS.get(name)
+    function = FUNCTIONS.get(spelling.operator) if spelling is not None else None
+    if function is None or not isinstance(function.types, Signature):
+        return 0, None
+    for place, some in enumerate(function.types.parameters):
+        if some == (Type.TIMESTAMP,):
+            return place, Type.TIMESTAMP
+    return 0, Type.VARCHAR if function.types.parameters[0] == TEXT else None
 
 
 def _compared(node: exp.Expr) -> tuple[list[str], Type | None]:

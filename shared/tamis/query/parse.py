@@ -11,9 +11,9 @@ from tamis.query.catalog import apply
 from tamis.query.context import Context
 from tamis.query.model import Catalog, Statement
 from tamis.query.statements.cascading_errors import caused_by_earlier_error, mark_broken
-from tamis.query.statements.function_cycles import cycles
+from tamis.query.statements.create_function import cycles
 from tamis.query.statements.parser import parse_statement
-from tamis.query.statements.statement_tokens import statement_cursor
+from tamis.query.statements.statement_input import statement_cursor
 from tamis.query.syntax.cursor import Cursor
 from tamis.query.syntax.dialect import is_word
 from tamis.query.syntax.syntax_errors import END_BEFORE

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from tamis.query.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
-from tamis.query.functions_of_others import replacement
+from tamis.query.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, replacement
 from tamis.query.names import suggest
 
 Refusal = tuple[str, str]

@@ -17,8 +17,7 @@ import pyarrow.parquet
 from tamis.errors import InputError
 from tamis.printable import printable_csv, printable_json
 from tamis.query.file_text import binary_problem, encoding_problem, first_cells, separator_hint, wide_encoding
-from tamis.recordings.json_structure import ComplexityError
-from tamis.recordings.json_text import loads
+from tamis.recordings.json_structure import ComplexityError, loads
 from tamis.recordings.rows import ArrowRows, JsonRows, Rows
 
 Format = Literal["csv", "ndjson", "parquet"]

@@ -21,7 +21,7 @@ from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME
 from tamis.query.file_text import number_hint
-from tamis.recordings.time_units import PER_SECOND, TimeUnit, plausible_unit
+from tamis.recordings.times import PER_SECOND, TimeUnit, plausible_unit
 
 _NONE = type(None)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -89,7 +89,7 @@ def _fast(values: Sequence[Any], type_: Type, unit: TimeUnit) -> Vector | None:
 
 def _iso(values: Sequence[str]) -> Vector | None:
     # Arrow takes 30 MB, which an edge without such times can do without.
-    from tamis.recordings.iso_times import column_ticks
+    from tamis.recordings.times import column_ticks
 
     data = column_ticks(values)
     return Vector(data) if data is not None and _within(data, END_OF_TIME) else None
@@ -145,7 +145,7 @@ def _number_hint(value: Any, type_: Type) -> str:
 
 def _time(value: Any, unit: TimeUnit) -> int:
     if type(value) is str:
-        from tamis.recordings.iso_times import iso_time
+        from tamis.recordings.times import iso_time
 
         try:
             time = iso_time(value)

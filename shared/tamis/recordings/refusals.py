@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tamis.analysis.domains import DOUBLE_LIMIT, INT_LIMIT, domain_check
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Columns, Mask
 from tamis.query.model import ColumnDef, StreamDef
 from tamis.recordings.rows import JsonRows, Rows

@@ -17,15 +17,40 @@ from tamis.query.model import StreamDef
 from tamis.query.names import suggest
 from tamis.recordings.field_paths import of_column
 from tamis.recordings.files import Format, read_rows
-from tamis.recordings.implausible_times import implausibility, implausible
-from tamis.recordings.late_readings import LateCause, late_cause
 from tamis.recordings.refusals import Refusal, refusals
 from tamis.recordings.rows import Rows, check_column
-from tamis.recordings.time_units import PER_SECOND, TimeUnit
+from tamis.recordings.times import PER_SECOND, TimeUnit, implausibility, implausible
 from tamis.recordings.values import Values, iso_text, nulls, values_of
 
 # The column by which the tuples of several streams without time are interleaved.
 ORDER = "_order"
+
+
+@dataclass(frozen=True)
+class LateCause:
+    """A reading that made `late` others late. `where`: its position in its file; `time`: its event time;
+    `ahead`: the time from the latest of the late readings to it. Times are in microseconds.
+    """
+
+    where: str
+    time: int
+    ahead: int
+    late: int
+
+
+def late_cause(times: NDArray[np.int64], late: Mask) -> tuple[int, int, int] | None:
+    """The row that made most others late, its distance in time from the latest of these, and their number;
+    None if no row is late. `times` are those of one file, in its order.
+    """
+    if not late.any():
+        return None
+    reached = np.maximum.accumulate(times)
+    rising = np.concatenate([[True], reached[1:] > reached[:-1]])
+    # For each row the row that last moved the watermark before it.
+    moved_by = np.maximum.accumulate(np.where(rising, np.arange(len(times)), 0))
+    row = int(np.bincount(moved_by[late]).argmax())
+    behind = times[late & (moved_by == row)]
+    return row, int(times[row] - behind.max()), len(behind)
 
 
 @dataclass(frozen=True)

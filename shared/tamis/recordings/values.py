@@ -21,11 +21,9 @@ from tamis.expressions.vectors import Mask, Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME
 from tamis.query.file_text import number_hint
-from tamis.recordings.implausible_times import date
-from tamis.recordings.iso_times import iso_ticks, iso_time
 from tamis.recordings.json_values import convert
 from tamis.recordings.rows import JsonRows, Rows
-from tamis.recordings.time_units import PER_SECOND, TimeUnit, plausible_unit
+from tamis.recordings.times import PER_SECOND, TimeUnit, date, iso_ticks, iso_time, plausible_unit
 
 _ARROW = {
     Type.VARCHAR: pa.string(),

@@ -6,9 +6,8 @@ from tamis.plan.model import StreamPlan, TopicPlan
 from tamis.query.watches import pattern_watches, window_functions
 from tamis.sizing.figures import Figure, weakest
 from tamis.sizing.fleet import BUSY, MB, Fleet, product
-from tamis.sizing.load import SECOND, StreamLoad
+from tamis.sizing.load import SECOND, StreamLoad, longest_wait
 from tamis.sizing.records import reading_bytes, tuple_bytes
-from tamis.sizing.spans import longest_wait
 from tamis.watching.key_history import bytes_per_key
 from tamis.watching.series_watcher import SeriesWatcher
 

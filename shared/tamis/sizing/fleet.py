@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.query.model import Rate
-from tamis.sizing.figures import Basis, Figure, Unit, weakest
+from tamis.sizing.figures import Basis, Figure, Unit, UnitCosts, weakest
 from tamis.sizing.load import SECOND, StreamLoad
-from tamis.sizing.unit_costs import UnitCosts
 
 # Half of each core is left for catching up: see docs/scale.md for the time that it takes.
 BUSY = 0.5

@@ -10,8 +10,7 @@ from tamis.messaging.topics import JOINER_PATTERN
 from tamis.plan.model import StandingQuery, StreamPlan, TopicPlan
 from tamis.sizing.figures import Figure, weakest
 from tamis.sizing.fleet import BUSY, MB, Fleet, Part
-from tamis.sizing.load import SECOND
-from tamis.sizing.spans import most, readers, span
+from tamis.sizing.load import SECOND, most, readers, span
 
 # RocksDB keeps old versions until it compacts, and Spark the changes of the last batches.
 CHECKPOINT_COPIES = 5

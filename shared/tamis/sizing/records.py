@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 
 from tamis.analysis.domains import ends
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Column, Expr, Type
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import ENVELOPE, canonical_key, progress_envelope
 from tamis.messaging.schemas.tuple_encoding import encode_alone, encode_envelope, encode_tuples

@@ -3,11 +3,10 @@
 | module | what it has |
 |---|---|
 | `retaining`, `joining` | the functions `retain` and `temporal_join`, and the plans that Spark runs |
-| `retention`, `pair_join` | what one group of keys does with new rows and a watermark; no Spark |
+| `pair_join` | what one group of keys of a join does with new rows and a watermark; no Spark |
 | `columns` | times, numbers and keys of Arrow tables as arrays |
 | `steps` | the interface of what a group does, and its counts |
-| `group_processor` | Spark's stateful operator around it: state, timers and metrics |
-| `packed_rows` | rows of Spark in blocks, one for each group of keys |
+| `group_processor` | Spark's stateful operator around it, over rows in blocks: state, timers and metrics |
 | `frames` | checks of the columns of DataFrames |
 | `requirements` | the versions of PySpark that do |
 """

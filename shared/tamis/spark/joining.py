@@ -28,8 +28,7 @@ from tamis.spark.frames import (
     lag_of,
     rate_of,
 )
-from tamis.spark.group_processor import stepped
-from tamis.spark.packed_rows import GROUP, packed, unpacked, with_group
+from tamis.spark.group_processor import GROUP, packed, stepped, unpacked, with_group
 from tamis.spark.pair_join import ALIASES, JoinedInput, PairJoin
 
 

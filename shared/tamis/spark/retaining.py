@@ -1,18 +1,30 @@
-"""`tamis.spark.retain`: omission for a DataFrame."""
+"""`tamis.spark.retain`: omission for a DataFrame, by the cores of omission for each group of keys.
+
+A recording is decided by the batch form of omission. Of a stream, rows wait until the watermark has passed
+them, and then are taken in order of time by the stream form. So exactly the rows are retained that the batch
+form retains, whatever the batches and the order of arrival.
+
+Rows that can't be compared (time or value NULL, not finite, or too large for a DOUBLE) are retained, and late
+rows are, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import get_args
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tamis.errors import InputError
 from tamis.offline.omit import Span, duration
-from tamis.omission.batch import Ties
-from tamis.omission.columns import Sides
-from tamis.spark.columns import in_utc
+from tamis.omission import Live, OmissionState, Sides, Ties, retained_by_key
+from tamis.omission.columns import Bools, Int64s
+from tamis.query.model import Rate
+from tamis.spark import steps
+from tamis.spark.columns import followed_by, in_utc, key_codes, most_by_rate, numbers_of, times_of
 from tamis.spark.frames import (
     LAG,
     check_frame,
@@ -27,9 +39,113 @@ from tamis.spark.frames import (
     lag_of,
     rate_of,
 )
-from tamis.spark.group_processor import stepped
-from tamis.spark.packed_rows import GROUP, packed, unpacked, with_group
-from tamis.spark.retention import Retention
+from tamis.spark.group_processor import GROUP, packed, stepped, unpacked, with_group
+from tamis.spark.steps import BEGINNING, Counts, Outcome, behind
+
+# A column of held rows: `Live.needs`, or 0 for a row that waits for the watermark.
+_NEEDS = "__tamis_needs"
+_WAITS = 0
+
+
+@dataclass(frozen=True)
+class Retention:
+    """The rule. `interval`, `max_delay` and `lag` are in microseconds; `rate` is that of each key. `lag`: how
+    far rows may be behind the watermark of Spark without being late.
+    """
+
+    interval: int
+    value: str
+    time: str
+    key: tuple[str, ...]
+    sides: Sides = "both"
+    ties: Ties = "fewest"
+    max_delay: int | None = None
+    rate: Rate | None = None
+    lag: int = 0
+
+    @property
+    def rule(self) -> str:
+        """As of `Step`."""
+        return f"retain {self.interval} {self.value} {self.time} {self.key} {self.sides} {self.lag}"
+
+    def retained(self, table: pa.Table) -> pa.Table:
+        """The retained rows of a whole recording."""
+        times, values, usable = self._columns(table)
+        keep = ~usable
+        at = np.flatnonzero(usable)
+        codes = key_codes([table[name] for name in self.key], len(table))
+        keep[at] = retained_by_key(
+            codes[at],
+            times[at],
+            values[at],
+            self.interval,
+            sides=self.sides,
+            ties=self.ties,
+            max_delay=self.max_delay,
+        )
+        return table.filter(pa.array(keep))
+
+    def run(self, held: steps.Sides, arrived: steps.Sides, decided: int, watermark: int) -> Outcome:
+        """As of `Step`."""
+        decided, watermark = behind(decided, self.lag), behind(watermark, self.lag)
+        kept, came = held.get(0), arrived.get(0)
+        rows, needs = _joined(kept, came)
+        if rows is None:
+            return Outcome(None, {}, Counts(bound=self._bound(np.empty(0, np.int64), None, watermark)))
+        old = len(rows) - (0 if came is None else len(came))
+        times, values, usable = self._columns(rows)
+        new = np.arange(len(rows)) >= old
+        late = new & usable & (times < decided)
+        waiting = usable & ~late & (needs == _WAITS)
+        codes = key_codes([rows[name] for name in self.key], len(rows))
+        state = OmissionState(self.interval, self.sides)
+        at = np.flatnonzero(needs != _WAITS)
+        state.resume(codes[at], times[at], values[at], Live(at, needs[at]))
+        ready = np.flatnonzero(waiting & (times < watermark))
+        state.offer(codes[ready], times[ready], values[ready], ready, now=0)
+        published = state.decide(watermark, now=0).published
+        given = np.concatenate([np.flatnonzero(late | (new & ~usable)), published])
+        live = state.live()
+        still = np.flatnonzero(waiting & (times >= watermark))
+        stays = np.concatenate([live.ids, still])
+        flags = np.concatenate([live.needs, np.full(len(still), _WAITS, np.uint8)])
+        return Outcome(
+            rows.take(pa.array(given)),
+            {0: rows.take(pa.array(stays)).append_column(_NEEDS, pa.array(flags, pa.uint8()))},
+            Counts(
+                taken=len(rows) - old,
+                given=len(given),
+                late=int(late.sum()),
+                unusable=int((new & ~usable).sum()),
+                held=len(stays),
+                bound=self._bound(times[stays], codes[stays], watermark),
+            ),
+        )
+
+    def _columns(self, table: pa.Table) -> tuple[Int64s, np.ndarray, Bools]:
+        times, timed = times_of(table[self.time])
+        values, valued = numbers_of(table[self.value])
+        return times, values, timed & valued
+
+    def _bound(self, times: Int64s, codes: Int64s | None, watermark: int) -> int | None:
+        """All held rows of a key lie from the watermark less the interval on, up to the newest one."""
+        if self.rate is None:
+            return None
+        if codes is None:
+            return 0
+        since = None if watermark == BEGINNING else watermark - self.interval
+        return most_by_rate(codes, times, since, self.rate.count, self.rate.per)
+
+
+def _joined(kept: pa.Table | None, came: pa.Table | None) -> tuple[pa.Table | None, np.ndarray]:
+    """Held rows and those that came, one after the other, with the needs of all."""
+    if kept is None:
+        return came, np.full(0 if came is None else len(came), _WAITS, np.uint8)
+    needs = np.asarray(kept[_NEEDS].to_numpy(), np.uint8)
+    kept = kept.drop_columns([_NEEDS])
+    if came is None:
+        return kept, needs
+    return followed_by(kept, came), np.concatenate([needs, np.full(len(came), _WAITS, np.uint8)])
 
 
 def retain(

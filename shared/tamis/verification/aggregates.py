@@ -1,7 +1,12 @@
 """Compute aggregates by DuckDB, and compare them with the rows of Tamis.
 
 As in `reference`, only the SQL and the recordings are shared. A tuple counts in the windows that the
-watermark of its file hadn't passed when it came; `sessions` says in which session it counts.
+watermark of its file hadn't passed when it came.
+
+Sessions are gaps and islands: a tuple that isn't behind the watermark begins a run if the tuple before it, of
+the same key, is further away than the gap. A tuple behind the watermark is in the session of the last such
+tuple before the watermark, if that session begins before it and hadn't ended. See
+`tamis.evaluation.standing.window_aggregates.sessions`.
 """
 
 from __future__ import annotations
@@ -21,11 +26,10 @@ from tamis.expressions.exact.rounding import certain
 from tamis.expressions.nodes import Column, Expr, Type, aliases
 from tamis.expressions.python_functions import calls
 from tamis.query.computed_columns import meaning
-from tamis.query.model import WINDOW_END, Aggregate, Output, Query
+from tamis.query.model import WINDOW_END, WINDOW_START, Aggregate, Output, Query
 from tamis.recordings.typed import Recording
 from tamis.verification.compare import Verdict
-from tamis.verification.database import register, session
-from tamis.verification.exact_sums import WHOLE
+from tamis.verification.database import WHOLE, register, session
 from tamis.verification.reference import (
     attribute,
     column_sql,
@@ -35,7 +39,6 @@ from tamis.verification.reference import (
     windowed_sql,
 )
 from tamis.verification.rounded_values import NEAR, doubt_sql
-from tamis.verification.sessions import sessions_sql
 
 _SPREADS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 # Exact numbers that are rounded once, or an exact sum that is divided by a count.
@@ -273,3 +276,50 @@ def _equal_sql(number: int, kind: Type) -> str:
         equal += f" OR abs({a} - {b}) <= {NEAR!r} * greatest(abs({a}), abs({b}))"
     near = f"{most} IS NULL OR {b} IS NULL OR abs({a} - {b}) <= {most} * {1 + NEAR!r}"
     return f"({equal} OR x.d{number} AND ({near}))"
+
+
+def sessions_sql(query: Query, time: str, marks: str) -> str:
+    """SQL of the stream's tuples that are in a session, each with the beginning and the end of its session.
+
+    `time`: the event time of the stream. `marks`: a table with the watermark that each row met (`_row`,
+    `mark`).
+    """
+    (source,) = query.sources
+    session = source.session
+    assert session is not None
+    alias, at = quote(source.alias), attribute(time)
+    where = " AND ".join(f"({to_duckdb(c.expr, column_sql)})" for c in query.conjuncts) or "TRUE"
+    key = f"dense_rank() OVER (ORDER BY {', '.join(map(attribute, session.by))})" if session.by else "0"
+    start, end = attribute(WINDOW_START), attribute(WINDOW_END)
+    cut = "first"
+    limit = f"{at} + {session.gap}"
+    if session.greatest is not None:
+        cut = f"first + ({at} - first) // {session.greatest} * {session.greatest}"
+        limit = f"least({limit}, {start} + {session.greatest})"
+    return f"""(
+        WITH passing AS (
+            SELECT {alias}.*, mark FROM {quote(source.stream)} AS {alias}
+            JOIN {marks} ON {marks}._row = {alias}._row WHERE {where}
+        ),
+        keyed AS (SELECT *, {key} AS session_key FROM passing),
+        timely AS (
+            SELECT *, lag({at}) OVER (PARTITION BY session_key ORDER BY {at}) AS before
+            FROM keyed WHERE coalesce({at} >= mark, TRUE)
+        ),
+        runs AS (
+            SELECT *, max(CASE WHEN before IS NULL OR {at} - before > {session.gap} THEN {at} END)
+                OVER (PARTITION BY session_key ORDER BY {at}) AS first
+            FROM timely
+        ),
+        begun AS (SELECT *, {cut} AS {start} FROM runs),
+        known AS (
+            SELECT *, {limit} AS until, max({limit}) OVER (PARTITION BY session_key, {start}) AS {end}
+            FROM begun
+        )
+        SELECT * EXCLUDE (mark, session_key, before, first, until) FROM known
+        UNION ALL BY NAME
+        SELECT late.* EXCLUDE (mark, session_key), known.{start}, known.{end}
+        FROM (SELECT * FROM keyed WHERE {at} < mark) AS late
+        ASOF JOIN known ON late.session_key = known.session_key AND late.mark > known.{at}
+        WHERE known.{start} <= late.{at} AND known.until >= late.mark
+    ) AS {alias}"""

@@ -20,7 +20,7 @@ from tamis.query.model import WINDOW_COLUMNS, Query
 from tamis.recordings.typed import Recording
 from tamis.verification.database import session
 from tamis.verification.reference import Reference, near_threshold
-from tamis.verification.selected_values import wrong_values
+from tamis.verification.rounded_values import wrong_values
 
 Rows = Mapping[str, NDArray[np.int64]]
 

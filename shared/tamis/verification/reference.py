@@ -1,12 +1,13 @@
 """Reference of `tamis verify`: an alert's full join over unfiltered recordings, run by DuckDB.
 
 It shares only the parsed SQL with the rest of Tamis, and not the analysis of conjuncts, the omission or the
-temporal join.
+temporal join. EXISTS and NOT EXISTS are DuckDB's own: as documented, a row with NULL in a column that NOT
+EXISTS equates with a column of its subquery is not given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.exact.conditions import TRUE, outcomes
 from tamis.expressions.exact.rounding import Margin, certain
-from tamis.expressions.nodes import Column, Expr, aliases, columns, conjunction
+from tamis.expressions.nodes import Call, Column, Expr, aliases, columns, conjunction
 from tamis.expressions.python_functions import calls
 from tamis.query.model import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Query, Window
 from tamis.recordings.typed import Recording
@@ -26,6 +27,8 @@ from tamis.verification.hash_joins import join_windows
 
 ROW = "_row"  # the number of a tuple in its recording
 _LATE, _BUCKET, _START = "_late", "_bucket", "_start"
+
+Condition = Callable[[Expr], str]
 
 
 @dataclass(frozen=True)
@@ -246,3 +249,84 @@ def tuples(recording: Recording) -> pa.Table:
         for column, vector in recording.columns.items()
     }
     return pa.table({ROW: np.arange(len(recording)), _LATE: recording.late, **arrays})
+
+
+def existing_rows(
+    query: Query, recordings: Mapping[str, Recording], margins: tuple[Margin, ...] = ()
+) -> Reference:
+    """All rows of a query with EXISTS or NOT EXISTS; `recordings` are by stream.
+
+    `margins`: the errors of the values that edges compare. A row for which rounding decides is `near`; if the
+    computed conditions exclude it, it is in `exact_only`.
+    """
+    names = [source.alias for source in query.row_sources]
+
+    def possible(condition: Expr) -> str:
+        return _possibly_sql(condition, margins)
+
+    def sure(condition: Expr) -> str:
+        near = near_threshold_sql([condition] if len(aliases(condition)) > 1 else [], margins)
+        return f"({sql_of(condition)} AND NOT {near})"
+
+    tables = ", ".join(f"{quote(s.stream)} AS {quote(s.alias)}" for s in query.row_sources)
+    late = " OR ".join(f"{quote(alias)}._late" for alias in names)
+    rows = ", ".join(f"{quote(alias)}._row AS r{i}" for i, alias in enumerate(names))
+    with connect(query, recordings) as connection:
+        found = connection.sql(
+            f"SELECT {rows}, {late} AS late, {_holds(query, sql_of, sql_of)} AS computed,"
+            f" NOT {_holds(query, sure, possible)} AS near"
+            f" FROM {tables} WHERE {_holds(query, possible, sure)}"
+        ).fetchnumpy()
+    every = Reference(
+        rows={alias: np.asarray(found[f"r{i}"], np.int64) for i, alias in enumerate(names)},
+        late=np.asarray(found["late"], np.bool_),
+        near=np.asarray(found["near"], np.bool_),
+    )
+    holds = np.asarray(found["computed"], np.bool_)
+    given, excluded = every.pick(holds), every.pick(~holds)
+    return Reference(given.rows, given.late, given.near, exact_only=excluded)
+
+
+def _holds(query: Query, condition: Condition, absent: Condition) -> str:
+    """SQL that is true for a row: `condition` makes the SQL of a conjunct, `absent` that of a conjunct under
+    NOT EXISTS.
+    """
+    own = [c.expr for c in query.conjuncts if not aliases(c.expr) & set(query.exists)]
+    parts = [f"coalesce({condition(one)}, FALSE)" for one in own]
+    for group in _groups(query):
+        conditions = [c.expr for c in query.conjuncts if aliases(c.expr) & set(group)]
+        parts.append(_exists(query, group, [condition(one) for one in conditions]))
+    for absence in query.absences:
+        conditions = [c.expr for c in absence.conjuncts]
+        parts.append(f"NOT {_exists(query, absence.aliases, [absent(one) for one in conditions])}")
+        parts += [f"{sql_of(column)} IS NOT NULL" for column in _equated(conditions, absence.aliases)]
+    return f"({' AND '.join(parts)})"
+
+
+def _exists(query: Query, names: Collection[str], conditions: Sequence[str]) -> str:
+    tables = ", ".join(f"{quote(s.stream)} AS {quote(s.alias)}" for s in query.sources if s.alias in names)
+    return f"EXISTS (SELECT 1 FROM {tables} WHERE {' AND '.join(conditions) or 'TRUE'})"
+
+
+def _groups(query: Query) -> list[set[str]]:
+    """The sources under EXISTS, those together that conjuncts connect: the others are independent."""
+    found = [{alias} for alias in query.exists]
+    for conjunct in query.conjuncts:
+        named = aliases(conjunct.expr) & set(query.exists)
+        touched = [group for group in found if group & named]
+        if len(touched) > 1:
+            found = [group for group in found if group not in touched] + [set().union(*touched)]
+    return found
+
+
+def _equated(conditions: Sequence[Expr], absent: Sequence[str]) -> Iterator[Column]:
+    """The columns of rows that equalities of plain columns connect with those under NOT EXISTS."""
+    for one in conditions:
+        if isinstance(one, Call) and one.op == "and":
+            yield from _equated(one.args, absent)
+        elif isinstance(one, Call) and one.op == "=":
+            left, right = one.args
+            if isinstance(left, Column) and isinstance(right, Column):
+                inner = [column.alias in absent for column in (left, right)]
+                if sorted(inner) == [False, True]:
+                    yield right if inner[0] else left

@@ -19,7 +19,7 @@ from tamis.expressions.exact.sums import (
 )
 from tamis.expressions.nodes import Expr, Type
 from tamis.expressions.vectors import Vector, dtype_of
-from tamis.query.window_functions import VALUES, WindowFunction
+from tamis.query.watches import VALUES, WindowFunction
 from tamis.similarity.sliding_transform import Int64s
 from tamis.watching.key_history import KeyHistory
 

@@ -16,8 +16,7 @@ from tests.integration.alerts.receiver import Receiver
 
 from tamis.expressions.python_functions import SETTING
 from tamis.local.fleet import EdgeSpec
-from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 
 USER, PASSWORD = "tamis", "hush"
 FUNCTIONS = "tests.fixtures.installed"

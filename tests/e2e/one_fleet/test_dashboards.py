@@ -17,7 +17,7 @@ from tests.e2e.feeder import Feeder, close_alert
 from tests.e2e.one_fleet.conftest import OneFleet
 
 from tamis.local.fleet import Fleet
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PROMETHEUS = shutil.which("prometheus")

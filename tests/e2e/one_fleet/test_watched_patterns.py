@@ -20,10 +20,10 @@ from confluent_kafka import Producer
 from tests.e2e.fed_fleet import until
 from tests.e2e.one_fleet.conftest import FUNCTIONS, OneFleet
 
-from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.python_functions import SETTING, clear_caches
-from tamis.local.ports import free_ports
 from tamis.local.scrape import Scrape
+from tamis.local.service_process import free_ports
+from tamis.offline.recordings import watched_recording
 from tamis.planning.build import first_plan
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of

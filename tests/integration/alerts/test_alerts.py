@@ -23,9 +23,8 @@ from pydantic import HttpUrl
 from tests.integration.alerts.receiver import Receiver
 
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.ports import free_ports
 from tamis.local.scrape import Scrape
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging.records import Frontier, StreamState
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES, FRONTIERS, PLANS

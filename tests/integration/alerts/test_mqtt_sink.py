@@ -16,7 +16,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.integration.edge.mqtt import MOSQUITTO, Amqtt, Certificate, Mosquitto, MqttBroker, sender
 
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.settings import KafkaSettings
 from tamis_alerts.settings import AlertsConfig
 from tamis_alerts.sinks.delivery import DeliveryError, SinkDelivery

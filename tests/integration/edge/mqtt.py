@@ -19,7 +19,7 @@ from amqtt.broker import Broker as AmqttBroker
 from paho.mqtt.enums import CallbackAPIVersion
 from pwdlib import PasswordHash
 
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 
 MOSQUITTO = shutil.which("mosquitto")
 

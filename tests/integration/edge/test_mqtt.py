@@ -13,8 +13,8 @@ from tests.integration.edge.test_edge import await_all, reading
 from tests.integration.edges import Bench, RunningEdge, everything, wait_for
 from tests.unit.edge.plans import TOPIC
 
-from tamis.local.certificates import Authority
-from tamis.local.ports import free_ports
+from tamis.local.broker_security import Authority
+from tamis.local.service_process import free_ports
 from tamis.messaging.topics import DEAD_LETTERS
 
 

@@ -18,7 +18,7 @@ import pyspark
 
 from tamis.java.runtime import find_java
 from tamis.local.parent_death_signal import with_parent_death_signal
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis_joiner.spark.authentication import write_file
 
 SPARK_HOME = Path(pyspark.__file__).parent

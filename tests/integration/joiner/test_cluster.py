@@ -22,8 +22,7 @@ from tests.integration.joiner.test_joiner import SECOND, Bench, create, plan, su
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.python_functions import opaque
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging import topics
 from tamis_joiner.spark.authentication import SECRET
 

@@ -33,8 +33,7 @@ from tamis.errors import UnavailableError
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.python_functions import opaque
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging import topics
 from tamis.messaging.records import Frontier, canonical_key, progress_record
 from tamis.plan.json_form import encode_plan

@@ -20,8 +20,7 @@ from tamis.local.broker import EmbeddedKafka
 from tamis.messaging.topics import JOINER_PATTERN, MAX_RECORD_BYTES, PLANS
 from tamis.settings import KafkaSettings
 from tamis_joiner.reading import range_reader
-from tamis_joiner.reading.latest import LatestOffsets
-from tamis_joiner.reading.offsets import Range, decode, encode, ranges
+from tamis_joiner.reading.offsets import LatestOffsets, Range, decode, encode, ranges
 from tamis_joiner.reading.range_reader import RangeReader
 from tamis_joiner.spark.source import OffsetsReader, options
 
@@ -236,7 +235,7 @@ def test_while_kafka_is_away_nothing_ends(
     batch = [(12, encode([Range(A, 0, 0, 3)]))], {A: {"0": 3}}
     assert _batch(source, start) == batch
     empty.stop()
-    monkeypatch.setattr("tamis_joiner.reading.latest.REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr("tamis_joiner.reading.offsets.REQUEST_SECONDS", 1.0)
     assert _batch(source, start) == ([], start)
     monkeypatch.setattr(range_reader, "PATIENCE_SECONDS", 3.0)
     with pytest.raises(UnavailableError, match="can't be reached"):
@@ -258,8 +257,8 @@ def test_a_broker_that_does_not_answer_in_time_says_nothing_about_offsets(
     right = {A: {"0": 5}}, start
     assert asked.latest(start) == right
     # It asks for offsets only, not for topics before.
-    monkeypatch.setattr("tamis_joiner.reading.latest.TOPICS_SECONDS", 600.0)
-    monkeypatch.setattr("tamis_joiner.reading.latest.REQUEST_SECONDS", 1.0)
+    monkeypatch.setattr("tamis_joiner.reading.offsets.TOPICS_SECONDS", 600.0)
+    monkeypatch.setattr("tamis_joiner.reading.offsets.REQUEST_SECONDS", 1.0)
 
     def is_unanswered() -> bool:
         try:

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.messaging.topics import ACKS, PLANS
 from tamis.settings import KafkaSettings, load
 

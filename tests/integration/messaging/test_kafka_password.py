@@ -15,8 +15,7 @@ from tests.unit.edge.plans import air, entry, plan, topic
 from tamis.errors import UnavailableError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.broker_settings import Listener
-from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging.probe import AWAY_SECONDS, KafkaProbe
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topic_wait import wait_for_topics

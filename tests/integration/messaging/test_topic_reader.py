@@ -19,7 +19,7 @@ from tests.integration.edge.slow_link import SlowLink
 from tamis.errors import InputError, UnavailableError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.broker_settings import Listener
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.messaging.plans import TAIL, newest_plan
 from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.messaging.topics import FRONTIERS, PLANS

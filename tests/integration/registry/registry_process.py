@@ -9,8 +9,7 @@ from typing import Any
 
 import httpx
 
-from tamis.local.ports import free_ports
-from tamis.local.service_process import ServiceProcess
+from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.web.tokens import digest, new_token
 
 READY_SECONDS = 60.0

@@ -22,7 +22,7 @@ from confluent_kafka.cimpl import NewTopic
 from tamis.cli import main
 from tamis.errors import InputError
 from tamis.local.broker import EmbeddedKafka
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.messaging.topics import ACKS, FRONTIERS, PLANS, STATEMENTS
 from tamis.settings import KafkaSettings
 from tamis_registry.kafka.store import FencedError, Store

@@ -32,7 +32,7 @@ from tamis_alerts.faust_credentials import credentials
 from tamis_joiner.reading.offsets import decode
 from tamis_joiner.reading.range_reader import RangeReader
 from tamis_joiner.settings import JoinerSettings
-from tamis_joiner.spark import failures
+from tamis_joiner.spark import jvm_messages
 from tamis_joiner.spark.session import running_spark
 from tamis_joiner.spark.source import FORMAT, OffsetsSource, options
 
@@ -183,7 +183,7 @@ def test_spark_says_what_is_wrong(secure: SecureKafka, spark: SparkSession) -> N
             reader = reader.option(f"kafka.{name}", value)
         with pytest.raises(Exception) as caught:  # noqa: PT011  the errors of PySpark and Py4J have no common class
             reader.load().collect()
-        causes = "\n".join(failures.causes(caught.value))
+        causes = "\n".join(jvm_messages.causes(caught.value))
         assert "planted-" not in causes
         said[login] = str(from_java(causes, Cluster.of(settings.client_config())) or causes)
     assert "check TAMIS_KAFKA_SASL_USERNAME and TAMIS_KAFKA_SASL_PASSWORD" in said["SCRAM-SHA-512"]

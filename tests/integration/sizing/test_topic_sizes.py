@@ -15,9 +15,9 @@ from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording
 from tamis.sizing.estimate import estimate
+from tamis.sizing.figures import unit_costs
 from tamis.sizing.fleet import Operation
 from tamis.sizing.load import Given, load_of
-from tamis.sizing.unit_costs import unit_costs
 
 SECOND = 1_000_000
 T0 = 1_700_000_000 * SECOND

@@ -13,8 +13,8 @@ import pytest
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.analysis.conjuncts import analyse
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Call, Column, Type
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.query.parse import catalog_of
 

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from tests.oracle.expressions.expression_trees import half_away
 
+from tamis.expressions.functions.entry import FUNCTIONS
 from tamis.expressions.nodes import Column, Expr, Literal, Type
 
 # A Fraction, float, str, bool or None: arithmetic on a union of these says nothing that a reader needs.
@@ -156,16 +157,10 @@ def _number(op: str, args: list[Value], *, integral: bool) -> Value:
         case "power":
             whole = isinstance(b, Fraction) and b.denominator == 1 and abs(b) <= 16
             out = a ** int(b) if whole else math.pow(a, b)
-        case "sqrt":
-            out = math.sqrt(a)
-        case "exp":
-            out = math.exp(a)
-        case "ln":
-            out = math.log(a)
-        case "log10":
-            out = math.log10(a)
         case _:
-            raise AssertionError(op)
+            real = FUNCTIONS[op].real
+            assert real is not None, op
+            out = real.scalar(a)
     limit = Fraction(2**63) if integral else Fraction(2) ** 1024
     if isinstance(out, float) and not math.isfinite(out):
         return None

@@ -12,7 +12,8 @@ from tests.oracle.random_cases import SEED, cases
 from tamis.certificates.interval_arithmetic import intervals as iv
 from tamis.certificates.interval_arithmetic.bit_enclosures import bits
 from tamis.certificates.interval_arithmetic.derivatives import Derivatives, PossibleNulls
-from tamis.expressions.nodes import BITS, Column, Type
+from tamis.expressions.functions.bits import OPERATORS as BITS
+from tamis.expressions.nodes import Column, Type
 from tamis.expressions.signatures import call
 
 X, Y = Column("a", "x", Type.BIGINT), Column("a", "y", Type.BIGINT)

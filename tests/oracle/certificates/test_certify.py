@@ -13,9 +13,11 @@ from fractions import Fraction
 
 import pytest
 from tests.oracle.certificates.exact_evaluation import Unclear, Value, evaluate
+from tests.oracle.expressions.expression_trees import REAL
 
 from tamis.certificates.certify import Certificate, certify
-from tamis.expressions.nodes import BITS, Column, Expr, Literal, Type, columns
+from tamis.expressions.functions.bits import OPERATORS as BITS
+from tamis.expressions.nodes import Column, Expr, Literal, Type, columns
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 from tamis.query.model import ColumnDef, StreamDef
@@ -93,7 +95,7 @@ def term(rng: random.Random, alias: str | None, depth: int) -> Expr:
     if kind < 0.75:
         return call("power", number(rng.choice([2, 0.5, 3])), sub())
     if kind < 0.83:
-        return call(rng.choice(["sqrt", "exp", "ln", "log10"]), sub())
+        return call(rng.choice(REAL), sub())
     if kind < 0.9:
         return call(rng.choice(["least", "greatest", "coalesce"]), sub(), sub())
     if kind < 0.91:

@@ -14,12 +14,12 @@ from tests.oracle.certificates.exact_evaluation import NEAREST
 from tests.oracle.expressions.expression_trees import half_away
 from tests.oracle.random_cases import SEED, cases
 
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.exact.conditions import FALSE, NULL, TRUE, outcomes
 from tamis.expressions.exact.polynomials import polynomial, rounded
 from tamis.expressions.exact.rounding import Margin, bound, certain
 from tamis.expressions.nodes import Column, Expr, Literal, Type
 from tamis.expressions.signatures import call
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 
 NAMES = ("x", "y", "z", "w")

@@ -7,7 +7,7 @@ point counts only where every margin exceeds the rounding error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import Bounds, differential_evolution
 
+from tamis.expressions.functions.entry import FUNCTIONS
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, columns
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -45,10 +46,23 @@ def _shifted_right(a: Array, n: Array) -> Array:
     return np.where(np.isnan(a) | np.isnan(n), np.nan, out)
 
 
+def _one_by_one(function: Callable[[float], float]) -> Any:
+    """A function of the math module over arrays; NaN where it has no value."""
+
+    def value(x: float) -> float:
+        try:
+            return function(x)
+        except (ValueError, OverflowError):
+            return np.nan
+
+    return np.vectorize(value, otypes=[np.float64])
+
+
 _UNARY: dict[str, Any] = {
     "~": lambda a: -1.0 - a,
     "neg": np.negative,
     "abs": np.abs,
+    **{name: _one_by_one(function.real.scalar) for name, function in FUNCTIONS.items() if function.real},
     "sqrt": np.sqrt,
     "exp": np.exp,
     "ln": np.log,

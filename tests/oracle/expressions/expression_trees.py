@@ -15,7 +15,9 @@ from typing import Protocol, TypeVar
 
 from tests.oracle.expressions.text_and_time import computed
 
-from tamis.expressions.nodes import BITS, COMPARISONS, COMPUTED, Call, Column, Expr, Literal, Type
+from tamis.expressions.functions.bits import OPERATORS as BITS
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
 
 T = TypeVar("T")
 Value = float | int | str | bool | None
@@ -36,6 +38,8 @@ COLUMNS = tuple(
     )
 )
 LEAST, MOST = -(2**63), 2**63 - 1
+# Functions of the C library of one number.
+REAL = tuple(name for name, function in FUNCTIONS.items() if function.real is not None)
 DOUBLES = (
     *(0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 3.0, 100.0, 0.1, 1 / 3, 17.625, 243.04, 709.78, -745.2),
     *(5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -1.7976931348623157e308),
@@ -171,10 +175,7 @@ def tree(choose: Choices, type_: Type, depth: int) -> Expr:
                 "power",
                 "neg",
                 "abs",
-                "sqrt",
-                "exp",
-                "ln",
-                "log10",
+                *REAL,
                 "step",
                 "step",
                 "mod",
@@ -190,7 +191,7 @@ def tree(choose: Choices, type_: Type, depth: int) -> Expr:
             return _step(choose, sub)
         if op in ("neg", "abs"):
             return Call(op, (sub(Type.DOUBLE),), type_)
-        if op in ("sqrt", "exp", "ln", "log10"):
+        if op in REAL:
             return Call(op, (sub(choose.one_of(numbers)),), type_)
         if op in ("/", "power"):
             return Call(op, (sub(choose.one_of(numbers)), sub(choose.one_of(numbers))), type_)
@@ -308,10 +309,7 @@ _NUMBERS: dict[str, Callable[..., float]] = {
     "neg": operator.neg,
     "abs": abs,
     "power": math.pow,
-    "sqrt": math.sqrt,
-    "exp": math.exp,
-    "ln": math.log,
-    "log10": math.log10,
+    **{name: function.real.scalar for name, function in FUNCTIONS.items() if function.real},
     "floor": lambda x: _whole(x, math.floor),
     "ceil": lambda x: _whole(x, math.ceil),
     "trunc": lambda x: _whole(x, math.trunc),
@@ -372,7 +370,7 @@ def meaning(expr: Expr, row: Row) -> Value:
         return next((_as(expr.type, arg) for arg in args if arg is not None), None)
     if None in args:
         return None
-    if expr.op in COMPUTED:
+    if FUNCTIONS[expr.op].computed:
         return computed(expr.op, args)  # type: ignore[no-any-return]
     if expr.op == "not":
         return not args[0]

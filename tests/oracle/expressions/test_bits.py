@@ -13,9 +13,9 @@ from tests.oracle.random_cases import SEED, cases
 
 from tamis.errors import SqlErrors
 from tamis.expressions.duckdb_sql import to_duckdb
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 
 EDGES = (0, 1, -1, 2**31 - 1, -(2**31), 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63))

@@ -20,8 +20,8 @@ from tests.oracle.expressions.expression_trees import TEXTS
 from tests.oracle.expressions.test_expressions import bits
 from tests.oracle.random_cases import SEED, cases
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Expr, Type
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.query.model import AlertDef, Catalog
 from tamis.query.parse import parse

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from tests.oracle.random_cases import SEED, also_long, cases
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.query.parse import catalog_of
 

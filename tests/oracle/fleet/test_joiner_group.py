@@ -30,7 +30,7 @@ from tamis.plan.model import (
     TopicPlan,
 )
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
+from tamis_joiner.core.records.envelopes import Records, split_plans
 
 SECOND = 1_000_000
 Tuple = tuple[str, int, float | None]  # key, time, value

@@ -22,8 +22,8 @@ from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Definition, Plan
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records
+from tamis_joiner.core.state import DictState
 from tamis_joiner.core.tuples import filter_bitmaps
 
 SECOND = 1_000_000

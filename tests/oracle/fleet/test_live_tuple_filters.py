@@ -17,9 +17,8 @@ from tamis.expressions.vectors import Vector
 from tamis.messaging.records import END_OF_TIME
 from tamis.plan.model import Definition, Input
 from tamis.plan.omission import bare
+from tamis_joiner.core.compiled_plan import CompiledJoin, RetentionGroup, retention_groups
 from tamis_joiner.core.frontiers import Frontiers
-from tamis_joiner.core.plan.compiled_join import CompiledJoin
-from tamis_joiner.core.plan.retention_groups import RetentionGroup, retention_groups
 from tamis_joiner.core.tuples import filter_bitmaps as passed_module
 from tamis_joiner.core.tuples.filter_bitmaps import FilterBitmaps, PassingTuples
 from tamis_joiner.core.tuples.retention import needed

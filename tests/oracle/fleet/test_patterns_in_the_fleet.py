@@ -16,7 +16,7 @@ import pytest
 from tests.oracle.fleet.test_windows_in_the_fleet import Fleet
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.watched_recording import watched_recording
+from tamis.offline.recordings import watched_recording
 from tamis.planning.build import first_plan
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of

@@ -24,8 +24,8 @@ from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.core.shedding import Shedder
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records, split_plans
+from tamis_joiner.core.state import DictState
 
 LONG = also_long(20)
 SECOND = 1_000_000

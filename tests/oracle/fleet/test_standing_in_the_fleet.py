@@ -29,8 +29,8 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records
+from tamis_joiner.core.state import DictState
 
 RUNS = math.ceil(cases(1 / 12_000))  # 2 unless TAMIS_CASES says otherwise
 PARTITIONS = 2

@@ -12,8 +12,8 @@ from tests.oracle.language.readings import NAMES, RandomReadings, Row
 from tests.oracle.language.run import statements_of
 
 from tamis.errors import NotAcceptedError, SqlErrors
-from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.vectors import Vector
+from tamis.offline.recordings import watched_recording
 from tamis.offline.verify import verify
 from tamis.query.model import StreamDef
 from tamis.query.parse import catalog_of

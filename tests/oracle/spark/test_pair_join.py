@@ -24,7 +24,7 @@ from tamis.expressions.nodes import Type
 from tamis.query.model import Rate
 from tamis.spark.joining import condition_of, definition_of
 from tamis.spark.pair_join import JoinedInput, PairJoin
-from tamis.spark.retention import Retention
+from tamis.spark.retaining import Retention
 
 Pairs = list[tuple[Any, Any]]
 

@@ -22,8 +22,8 @@ from tests.oracle.spark.random_streams import (
 import tamis
 from tamis.omission.columns import Sides
 from tamis.query.model import Rate
-from tamis.spark.packed_rows import block, rows_of
-from tamis.spark.retention import Retention
+from tamis.spark.group_processor import block, rows_of
+from tamis.spark.retaining import Retention
 
 pytestmark = pytest.mark.filterwarnings("ignore:frame. all times lie before 2000")
 

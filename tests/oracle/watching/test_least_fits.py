@@ -10,7 +10,7 @@ from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.similarity.direct_distance import least_square
 from tests.oracle.similarity.random_series import ends, variant
 
-from tamis.verification.least_fits import Pairs, exact_distance, least_fits
+from tamis.verification.window_matches import Pairs, exact_distance, least_fits
 
 
 @pytest.mark.parametrize("times", also_long(200))

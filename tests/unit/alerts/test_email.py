@@ -22,7 +22,7 @@ from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword
 from structlog.testing import capture_logs
 from tests.integration.edge.mqtt import Certificate
 
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.settings import KafkaSettings
 from tamis_alerts.core.notifications import Notification
 from tamis_alerts.settings import AlertsConfig

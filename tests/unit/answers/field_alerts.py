@@ -44,8 +44,8 @@ from typing import Any
 
 from tamis.analysis.domains import declared_ends
 from tamis.errors import InputError
-from tamis.evaluation.watched_recording import watched_recording
 from tamis.expressions.nodes import Expr, Literal, Type
+from tamis.offline.recordings import watched_recording
 from tamis.offline.verify import verify
 from tamis.planning.explain import explain
 from tamis.query.catalog import apply

@@ -20,7 +20,7 @@ _NAMES = main.list_commands(click.Context(main))
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_each_subcommand_says_in_help_what_it_does(name: str) -> None:
-    found = summary(modules()[name])
+    found = summary(modules()[name], name)
     assert found and found.split()[0] in CliRunner().invoke(main, ["--help"]).output
 
 
@@ -109,7 +109,7 @@ def test_no_summary_of_a_command_is_cut_off() -> None:
     """Each is a whole sentence, of at most two lines of 80 columns."""
     shown = CliRunner().invoke(main, ["--help"], terminal_width=80).stdout.partition("Commands:\n")[2]
     for name, module in modules().items():
-        told = summary(module)
+        told = summary(module, name)
         assert re.fullmatch(r"[A-Z][^.]*(?:\.[^ .][^.]*)*\.", told), (name, told)
         assert len(told) <= 2 * 65, (name, told)
         assert told in " ".join(shown.split()), name

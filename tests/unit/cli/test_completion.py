@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests.unit.cli.answering import answering
 
 from tamis.cli import main
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 
 ANSWERS = {
     "/v1/alerts": [{"name": "hot"}, {"name": "humid"}, {"name": "cold"}],

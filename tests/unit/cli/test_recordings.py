@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tamis.cli import main
-from tamis.evaluation.entries import rule
+from tamis.evaluation import tuple_entries
 
 SQL = """
 CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE CHECK (temp BETWEEN -60 AND 70),
@@ -255,7 +255,9 @@ def test_verify_takes_several_files_of_a_stream(folder: Folder) -> None:
 
 
 def test_verify_fails_when_omission_is_wrong(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule, "retained_by_key", lambda keys, *_, **__: np.zeros(len(keys), np.bool_))
+    monkeypatch.setattr(
+        tuple_entries, "retained_by_key", lambda keys, *_, **__: np.zeros(len(keys), np.bool_)
+    )
     result = folder.call("verify", SQL + GAP, *folder.inputs())
     assert result.exit_code == 1
     assert result.stdout.endswith("missed 2, extra 0\n")

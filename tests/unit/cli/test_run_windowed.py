@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tamis.cli import main
-from tamis.evaluation.standing.window_aggregates.recording_run import run_windowed
+from tamis.evaluation.standing.recording_runs import run_windowed
 from tamis.expressions.vectors import Vector
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording

@@ -11,7 +11,7 @@ from tests.unit.cli.answering import answering
 
 from tamis.cli import main
 from tamis.cli.shell.completion import completions
-from tamis.cli.shell.highlighting import fragments
+from tamis.cli.shell.prompt import fragments
 
 
 def column(name: str, kind: str = "DOUBLE") -> dict[str, Any]:

@@ -15,11 +15,10 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tamis.cli import main
-from tamis.cli.fleet._start_progress import StartProgress
-from tamis.cli.fleet.up import _addresses, _edge_spec, _metrics_ports, _sink_rights
+from tamis.cli.fleet.up import StartProgress, _addresses, _edge_spec, _metrics_ports, _sink_rights
 from tamis.errors import InputError, UnavailableError
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.web.registry_client import difference
 
 

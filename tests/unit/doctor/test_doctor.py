@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from tests.unit.cli.answering import answering
 
 from tamis.cli import main
-from tamis.doctor import broker, machine, readings, registry
+from tamis.doctor import broker, machine, registry
 from tamis.doctor.places import Places
 from tamis.doctor.table import CHECKS, findings
 from tamis.errors import UnavailableError
-from tamis.local.ports import free_ports
+from tamis.local.service_process import free_ports
 from tamis.settings import KafkaSettings
 from tamis.web.registry_client import RegistryClient
 
@@ -211,7 +211,7 @@ def counted(**tuples: int) -> dict[str, Any]:
 )
 def test_what_became_of_the_readings(shards: list[dict[str, Any]], state: str, said: str) -> None:
     with answering({"/v1/edges": [{"name": "roof", "shards": shards}]}) as url:
-        found = readings.readings(places(url))
+        found = registry.readings(places(url))
     assert found.state == state and said in found.found
     assert (state == "warning") == bool(found.todo)
 

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 from tamis.cli import main
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.expressions.duckdb_sql import to_duckdb
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.signatures import call
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import canonical_key
 

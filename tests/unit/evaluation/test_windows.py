@@ -25,12 +25,11 @@ from tamis.planning.build import first_plan
 from tamis.query.model import Window
 from tamis.query.parse import catalog_of
 from tamis_alerts.core.rules import rules_of
-from tamis_joiner.core.alarms.join_alarms import join_alarms
-from tamis_joiner.core.alarms.shed_spans import ShedSpans
+from tamis_joiner.core.alarms import join_alarms
+from tamis_joiner.core.compiled_plan import CompiledJoin, retention_groups
 from tamis_joiner.core.frontiers import Frontiers
-from tamis_joiner.core.plan.compiled_join import CompiledJoin
-from tamis_joiner.core.plan.retention_groups import retention_groups
 from tamis_joiner.core.records.envelopes import ProgressRecord
+from tamis_joiner.core.shed_spans import ShedSpans
 from tamis_joiner.core.tuples.filter_bitmaps import FilterBitmaps, PassingTuples
 from tamis_joiner.core.tuples.retention import needed
 from tamis_joiner.core.tuples.stored_tuples import StoredTuples

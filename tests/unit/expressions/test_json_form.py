@@ -12,10 +12,10 @@ import pytest
 from tests.oracle.expressions.expression_trees import DOUBLES, INTEGERS, Seeded, tree
 
 from tamis.errors import InputError
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.json_form import MAX_DEPTH, MAX_NODES, MAX_TEXT, from_json, to_json
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import to_sql
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 
 COLUMN = ["column", "a", "temp", "DOUBLE"]

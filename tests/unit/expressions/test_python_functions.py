@@ -16,11 +16,11 @@ from tests.unit.certificates.catalogs import NEAR, TWO
 from tamis.cli import main
 from tamis.errors import InputError
 from tamis.expressions import python_functions
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.json_form import from_json, to_json
 from tamis.expressions.nodes import Column, Literal, Type
 from tamis.expressions.python_functions import FunctionError
 from tamis.expressions.sql_text import to_sql
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.planning.explain import explain
 from tamis.planning.explanations.explanation import SourceExplanation

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tamis.errors import InputError
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.signatures import call
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector, dtype_of
 
 SAMPLES: dict[Type, list[Any]] = {

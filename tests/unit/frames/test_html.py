@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pyarrow as pa
 
 import tamis
-from tamis.frames.html import explained_html, verdicts_html
+from tamis.frames.explain import explained_html, verdicts_html
 from tamis.offline.explain import Explained
 
 TIMES = pa.array([1_700_000_000 + second for second in range(3)], pa.timestamp("s"))

@@ -19,7 +19,7 @@ from tamis.errors import RefusedError
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
 from tamis_joiner.checkpoint.files import Checkpoint
 from tamis_joiner.checkpoint.location import LocalFiles
-from tamis_joiner.checkpoint.partition_count import check_partition_count
+from tamis_joiner.checkpoint.start_checks import check_partition_count
 from tamis_joiner.service import Joiner
 from tamis_joiner.settings import JoinerSettings
 

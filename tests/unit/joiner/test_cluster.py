@@ -8,7 +8,7 @@ import pytest
 
 from tamis.errors import InputError
 from tamis_joiner.checkpoint.location import LocalFiles, Location
-from tamis_joiner.environment import code_digest
+from tamis_joiner.environment import contents
 from tamis_joiner.settings import JoinerSettings
 from tamis_joiner.spark.authentication import AUTHENTICATION, SECRET, check_secret, write_file
 from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, read_properties
@@ -98,7 +98,9 @@ def test_a_packed_environment_is_unpacked_by_executors(
     archive = tmp_path / "env.tar.gz"
     with pytest.raises(InputError, match=r"env\.tar\.gz: there is no packed environment"):
         properties(master="spark://spark:7077", environment=str(archive))
-    monkeypatch.setattr(code_digest, "check", lambda archive, environment: None)  # test_environment.py has it
+    monkeypatch.setattr(
+        contents, "check_code", lambda archive, environment: None
+    )  # test_environment.py has it
     archive.touch()
     for given, uri in (
         (str(archive), archive.as_uri()),

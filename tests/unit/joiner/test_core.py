@@ -30,22 +30,20 @@ from tamis.plan.model import (
     TimeBound,
     TopicPlan,
 )
+from tamis_joiner.core.compiled_plan import join_partners
+from tamis_joiner.core.frontier_report import Output
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.output import Output
-from tamis_joiner.core.plan.join_partners import join_partners
-from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME, ProgressRecord
-from tamis_joiner.core.records.kafka_records import Records, split_plans
+from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME, ProgressRecord, Records, split_plans
 from tamis_joiner.core.records.tuple_columns import TupleColumns
-from tamis_joiner.core.state.arrow_format import (
+from tamis_joiner.core.state import (
     decode_records,
     decode_tuples,
     encode_records,
     encode_tuples,
 )
-from tamis_joiner.core.tuples.merge import merge
-from tamis_joiner.core.tuples.stored_tuples import with_key_codes
-from tamis_joiner.monitoring.lost_records import lost, offsets_of
+from tamis_joiner.core.tuples.stored_tuples import merge, with_key_codes
+from tamis_joiner.monitoring.deletions import lost, offsets_of
 
 A, B, C = (topics.stream_topic(name, 1) for name in "abc")
 AB = ("a0", "b1")
@@ -630,7 +628,7 @@ def test_a_newer_plan_is_kept_until_a_joiner_can_read_it(
     assert report(send(b=[])).parked == 2
 
     monkeypatch.setattr(
-        "tamis_joiner.core.plan.compiled_plan.decode_plan",
+        "tamis_joiner.core.compiled_plan.decode_plan",
         lambda data: decode_plan(data.replace(newer, known, 1)),
     )
     assert len(alarms(batch())) == 1

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis_joiner.core.tuples.distinct_numbers import distinct
+from tamis_joiner.core.tuples.stored_tuples import distinct
 
 NEAR = st.integers(-3, 40)
 FAR = st.integers(-(2**62), 2**62)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
-from tamis_joiner.checkpoint.empty_checkpoint import warn_if_emptied
 from tamis_joiner.checkpoint.location import LocalFiles
+from tamis_joiner.checkpoint.start_checks import warn_if_emptied
 
 
 def never() -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tamis.errors import InputError
-from tamis_joiner.environment import code_digest, contents, pack, unpacked
+from tamis_joiner.environment import contents, pack
 
 
 def test_packages_are_those_that_the_joiner_requires() -> None:
@@ -85,20 +85,20 @@ def test_an_archive_with_other_code_is_refused(tmp_path: Path, monkeypatch: pyte
     archive = tmp_path / "environment.tar.gz"
     variables = {"TAMIS_FUNCTIONS": "plant_of_test"}
     pack.pack(archive, variables)
-    code_digest.check(archive, variables)
+    contents.check_code(archive, variables)
     refusal = f"{re.escape(str(archive))}: the environment was packed from another version"
     with pytest.raises(InputError, match=refusal):
-        code_digest.check(archive, {})
+        contents.check_code(archive, {})
     function.write_text("def twice(v):\n    return v + v\n")
     with pytest.raises(InputError, match=refusal):
-        code_digest.check(archive, variables)
+        contents.check_code(archive, variables)
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(function, "bin/python3.11")
     with pytest.raises(InputError, match=refusal):
-        code_digest.check(archive, variables)
+        contents.check_code(archive, variables)
     archive.write_bytes(b"no archive")
     with pytest.raises(InputError, match="isn't a packed environment"):
-        code_digest.check(archive, variables)
+        contents.check_code(archive, variables)
 
 
 def test_an_archive_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_an_archive_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> Non
 
 
 def test_the_stand_in_starts_the_python_of_this_process(tmp_path: Path) -> None:
-    unpacked.stand_in(tmp_path)
-    command = [unpacked.PYTHON, "-c", "import sys; print(sys.executable)"]
+    contents.stand_in(tmp_path)
+    command = [contents.PYTHON, "-c", "import sys; print(sys.executable)"]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert said.strip() == sys.executable

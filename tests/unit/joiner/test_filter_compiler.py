@@ -9,8 +9,8 @@ import pytest
 
 from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.expressions.nodes import Type
-from tamis_joiner.core.plan import compiled_plan
-from tamis_joiner.core.plan.compiled_plan import FilterCompiler
+from tamis_joiner.core import compiled_plan
+from tamis_joiner.core.compiled_plan import FilterCompiler
 
 
 def test_two_threads_get_the_topics_that_they_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

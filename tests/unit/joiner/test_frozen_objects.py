@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis_joiner.spark.processes.frozen_objects import FrozenObjects
+from tamis_joiner.spark.processor import FrozenObjects
 
 
 @pytest.fixture(autouse=True)

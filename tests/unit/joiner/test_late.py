@@ -11,8 +11,8 @@ from tamis.plan.json_form import encode_plan
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records, split_plans
+from tamis_joiner.core.state import DictState
 
 SECOND = 1_000_000
 SQL = """

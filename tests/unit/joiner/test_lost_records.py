@@ -10,8 +10,8 @@ from tamis.errors import UnavailableError
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis_joiner.monitoring import kafka_monitor
+from tamis_joiner.monitoring.deletions import LostRecords
 from tamis_joiner.monitoring.kafka_monitor import KafkaMonitor
-from tamis_joiner.monitoring.lost_records import LostRecords
 
 T = "tamis.stream.a.1"
 

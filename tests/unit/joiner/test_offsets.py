@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tamis_joiner.monitoring.lost_records import records_between
+from tamis_joiner.monitoring.deletions import records_between
 from tamis_joiner.reading.offsets import by_partition, decode, encode, limited, ranges
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tamis.errors import UnavailableError
-from tamis_joiner.checkpoint.checksums import fault, has_checksums
-from tamis_joiner.checkpoint.location import LocalFiles
-from tamis_joiner.checkpoint.recreated_topics import KnownTopics
+from tamis_joiner.checkpoint.location import LocalFiles, fault, has_checksums
+from tamis_joiner.checkpoint.start_checks import KnownTopics
 
 PLANS, AIR = "tamis.plans", "tamis.stream.air.1"
 

@@ -23,9 +23,9 @@ from tests.unit.joiner.test_core import (
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import progress_record
 from tamis.plan.model import Definition
-from tamis_joiner.core.alarms import shed_spans as shed
-from tamis_joiner.core.alarms.shed_spans import ShedSpans
+from tamis_joiner.core import shed_spans as shed
 from tamis_joiner.core.frontiers import Frontiers
+from tamis_joiner.core.shed_spans import ShedSpans
 
 
 def told(stream: str, first: int, last: int, event_time: int | None = None, version: int = 1) -> bytes:

@@ -13,9 +13,9 @@ from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.telemetry import Metrics
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.state.state_map import DictState
-from tamis_joiner.monitoring.state_metrics import StateMetrics
+from tamis_joiner.core.records.envelopes import Records, split_plans
+from tamis_joiner.core.state import DictState
+from tamis_joiner.monitoring.kafka_monitor import StateMetrics
 
 SECOND = 1_000_000
 SQL = """

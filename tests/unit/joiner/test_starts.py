@@ -17,7 +17,7 @@ from tamis.errors import RefusedError, UnavailableError
 from tamis.messaging.connection import Cluster, not_authorized
 from tamis.telemetry import Health, Metrics
 from tamis_joiner.checkpoint.location import Location
-from tamis_joiner.spark import failures, query_runner
+from tamis_joiner.spark import jvm_messages, query_runner
 from tamis_joiner.spark.query_runner import SLOW_WORKER, QueryRunner
 
 SLOW = f"Job aborted: {SLOW_WORKER}.\n=== Streaming Query ==="
@@ -244,7 +244,7 @@ def test_all_causes_of_a_failure_are_told_once() -> None:
     )
     again = Java("java.lang.RuntimeException", "[CANNOT_LOAD_STATE_STORE] An error occurred.", wrapped)
     query = Java("org.apache.spark.sql.streaming.StreamingQueryException", "[STREAM_FAILED] Query …", again)
-    assert failures.query_failure(query) == [
+    assert jvm_messages.query_failure(query) == [
         "RuntimeException: [CANNOT_LOAD_STATE_STORE] An error occurred.",
         "ChecksumException: Checksum error: file:/c/3.changelog at 512",
         "EOFException",
@@ -254,10 +254,10 @@ def test_all_causes_of_a_failure_are_told_once() -> None:
 def test_of_a_python_worker_its_last_line_is_told() -> None:
     trace = 'Traceback (most recent call last):\n  File "x.py", line 3\nRefusedError: state of format 9\n'
     query = Java("org.apache.spark.api.python.PythonException", f"An exception was thrown: {trace}\n")
-    assert failures.query_failure(query) == ["PythonException: RefusedError: state of format 9"]
+    assert jvm_messages.query_failure(query) == ["PythonException: RefusedError: state of format 9"]
 
 
 def test_causes_that_close_upon_themselves_end() -> None:
     failed = Java("a.Error", "no room")
     failed.cause = Java("b.Error", "no disk", failed)
-    assert failures.query_failure(failed) == ["Error: no room", "Error: no disk"]
+    assert jvm_messages.query_failure(failed) == ["Error: no room", "Error: no disk"]

@@ -9,7 +9,7 @@ from tamis.messaging.topic_reader import Record
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.telemetry import Metrics
-from tamis_joiner.monitoring.state_metrics import StateMetrics
+from tamis_joiner.monitoring.kafka_monitor import StateMetrics
 
 
 def read(value: bytes, key: bytes = b"0") -> Record:

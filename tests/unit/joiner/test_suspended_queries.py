@@ -16,10 +16,10 @@ from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Plan
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
+from tamis_joiner.core import standing_queries
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.standing import running_query
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records, split_plans
+from tamis_joiner.core.state import DictState
 
 SQL = "CREATE STREAM a (k INT); CREATE ALERT ks AS SELECT k FROM a;"
 
@@ -64,7 +64,7 @@ def test_rows_are_numbered_on_after_an_error(monkeypatch: pytest.MonkeyPatch, ne
     send = Partition()
     assert send(1, 2, plan=send.plan)[0] == [0, 1]
     with monkeypatch.context() as patched:
-        patched.setattr(running_query, "standing_evaluator", refuse)
+        patched.setattr(standing_queries, "standing_evaluator", refuse)
         numbers, report = send(3)
         assert numbers == []
         assert report.unable == {"ks": "the file of a table is missing"}
@@ -77,7 +77,7 @@ def test_a_dropped_query_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     send = Partition()
     send(1, 2, plan=send.plan)
     with monkeypatch.context() as patched:
-        patched.setattr(running_query, "standing_evaluator", refuse)
+        patched.setattr(standing_queries, "standing_evaluator", refuse)
         send(plan=replace(send.plan, version=2, standing=()))
     assert orjson.loads(send.state.blobs["meta"])["standing"] == {}
     assert not [name for name in send.state.blobs if name.startswith("standing/")]

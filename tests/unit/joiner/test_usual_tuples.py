@@ -13,8 +13,7 @@ from tamis.expressions.nodes import Type
 from tamis.messaging.dead_letters import DeadLetter
 from tamis.messaging.records import END_OF_TIME, final_record, progress_record
 from tamis_joiner.core.records import usual_tuples
-from tamis_joiner.core.records.envelopes import Envelopes, read_envelopes
-from tamis_joiner.core.records.kafka_records import Records
+from tamis_joiner.core.records.envelopes import Envelopes, Records, read_envelopes
 from tamis_joiner.core.records.tuple_columns import TupleColumns, columns_of, tuple_columns
 
 SCHEMA = {

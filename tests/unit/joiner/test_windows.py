@@ -18,11 +18,11 @@ from tamis.plan.model import Input, StandingQuery
 from tamis.planning.build import first_plan
 from tamis.query.file_access import NO_ACCESS
 from tamis.query.parse import catalog_of
-from tamis_joiner.core.alarms.standing_alarms import Numbering, standing_alarms
+from tamis_joiner.core.alarms import Numbering, standing_alarms
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
+from tamis_joiner.core.records.envelopes import Records, split_plans
 from tamis_joiner.core.records.tuple_columns import TupleColumns
-from tamis_joiner.core.standing.running_query import (
+from tamis_joiner.core.standing_queries import (
     ArrivedTuples,
     Found,
     QueryProgress,

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tamis.errors import UnavailableError
-from tamis.evaluation.kernels import expand
+from tamis.evaluation.temporal_join import expand
 from tamis.expressions.double_order import write_numbers
-from tamis.expressions.vectorized import libm
+from tamis.expressions.functions import libm
 from tamis.kernels import PrecompiledKernel, check, precompiled
-from tamis.omission.row_order import _ascending
+from tamis.row_order import _ascending
 
 DOUBLES = arrays(np.float64, st.integers(0, 20), elements=st.floats(allow_subnormal=True))
 
@@ -35,9 +35,9 @@ import sys
 import numpy as np
 from pathlib import Path
 from tamis.expressions.double_order import write_numbers
-from tamis.expressions.vectorized.libm import _exp, _power
-from tamis.evaluation.kernels import expand
-from tamis.omission.row_order import _ascending
+from tamis.expressions.functions.libm import _exp, _power
+from tamis.evaluation.temporal_join import expand
+from tamis.row_order import _ascending
 from tamis.kernel_directory import sign
 from tamis.precompile_kernels import precompile
 

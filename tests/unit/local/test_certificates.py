@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tamis.local import certificates
-from tamis.local.certificates import Authority
+from tamis.local import broker_security as certificates
+from tamis.local.broker_security import Authority
 from tamis.local.fleet_logins import FleetLogins
 from tamis.messaging.rights import PRINCIPALS
 

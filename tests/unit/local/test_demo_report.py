@@ -6,9 +6,8 @@ from io import StringIO
 
 from rich.console import Console
 
-from tamis.local.demo import Outcome
+from tamis.local.demo import Outcome, show
 from tamis.local.demo_check import PlainJoins
-from tamis.local.demo_report import show
 from tamis.verification.compare import Verdict
 
 OUTCOME = Outcome(

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tamis import row_order
 from tamis.bounded.synopses import counting_kernels as counting
 from tamis.bounded.synopses import kernels as synopses
 from tamis.bounded.synopses.bucket_maxima import BucketMaxima
 from tamis.compile_kernels import remove_stale_caches, warm
-from tamis.evaluation import kernels
+from tamis.evaluation import temporal_join
 from tamis.evaluation.standing.aggregates import kernels as timeless
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.nodes import Type
@@ -24,7 +25,6 @@ from tamis.omission import (
     nearest_neighbours,
     retained,
     retained_by_key,
-    row_order,
     stream_kernel,
     window_batch,
 )
@@ -34,7 +34,12 @@ from tamis.omission.window_stream import WindowState
 
 def test_the_filter_and_the_join_need_no_further_compilation() -> None:
     warm()
-    compiled: list[Any] = [stream_kernel.advance, window_batch.extremes, kernels.windows, kernels.expand]
+    compiled: list[Any] = [
+        stream_kernel.advance,
+        window_batch.extremes,
+        temporal_join.windows,
+        temporal_join.expand,
+    ]
     compiled += [synopses.rising, synopses.numbered, synopses.entered, counting.joined, counting.restored]
     compiled += [
         timeless.running_sums,
@@ -73,7 +78,7 @@ def test_the_filter_and_the_join_need_no_further_compilation() -> None:
     disordered = random.permutation(2_000)
     row_order.by_key_and_time(disordered % 7, disordered)
     keys = np.array([1, 1, 2])
-    kernels.expand(*kernels.windows(keys, keys, keys[:1].copy(), keys[:1] - 1, keys[:1] + 1))
+    temporal_join.expand(*temporal_join.windows(keys, keys, keys[:1].copy(), keys[:1] - 1, keys[:1] + 1))
     for size in (3, 500):
         times = np.arange(size)
         for ties in ("fewest", "strict"):

@@ -13,7 +13,7 @@ from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text as shown
 from tamis.planning.queries.self_contained import self_contained
 from tamis.query.parse import catalog_of
-from tamis.query.window_functions import Frame, WindowFunction
+from tamis.query.watches import Frame, WindowFunction
 from tamis.watching.key_history import KeyHistory, bytes_per_key
 
 STREAMS = """

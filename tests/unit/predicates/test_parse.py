@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tamis.errors import RefusedError, SqlErrors
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Type, columns
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Vector
 from tamis.predicates.matching import match
 from tamis.predicates.parse import parse

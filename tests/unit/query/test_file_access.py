@@ -21,8 +21,8 @@ from tamis.query.file_access import NO_ACCESS, UNRESTRICTED, FileAccess
 from tamis.query.parse import catalog_of
 from tamis.settings import TableSettings, load
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records
+from tamis_joiner.core.state import DictState
 
 SQL = """
 CREATE STREAM quotes (item INT, ts TIMESTAMP, WATERMARK FOR ts AS ts);

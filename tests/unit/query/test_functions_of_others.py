@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tamis.errors import InputError
-from tamis.query.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, SIMILARITY_FUNCTIONS
-from tamis.query.functions_of_others import replacement
+from tamis.query.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, SIMILARITY_FUNCTIONS, replacement
 from tamis.query.parse import catalog_of
 from tamis.query.unsupported import WINDOW_FUNCTIONS
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.errors import SqlErrors
-from tamis.query.inline_patterns import inline_patterns
 from tamis.query.model import Catalog, PatternDef
 from tamis.query.parse import parse
-from tamis.query.patterns import inline_text
-from tamis.query.patterns.resampling import resampled
+from tamis.query.patterns.files import resampled
+from tamis.query.patterns.watch_text import MOST_CHARACTERS
+from tamis.query.statements.inline_patterns import inline_patterns
 
 Write = Callable[..., str]
 
@@ -171,7 +171,7 @@ def test_mistakes_in_folders(write: Write, tmp_path: Path) -> None:
 def test_too_many_values_for_a_statement(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write(*[f"{number / 7:.17g}" for number in range(60_000)])
     found = mistake("CREATE PATTERN peak FROM 'peak.csv'")
-    assert f"at most {inline_text.MOST_CHARACTERS} are allowed; write fewer digits" in found
+    assert f"at most {MOST_CHARACTERS} are allowed; write fewer digits" in found
 
 
 def test_files_become_values_on_the_same_lines(write: Write) -> None:

@@ -15,7 +15,7 @@ from tamis.planning.build import first_plan
 from tamis.query.catalog import apply, dependents
 from tamis.query.model import AlertDef, Catalog, Drop, Explain, PatternDef, Query
 from tamis.query.parse import catalog_of, parse
-from tamis.query.patterns.inline_text import inline_text
+from tamis.query.patterns.watch_text import inline_text
 from tamis.query.watches import NamedPattern, pattern_watches
 
 STREAM = """

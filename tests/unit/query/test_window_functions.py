@@ -9,7 +9,7 @@ from tamis.expressions.sql_text import to_sql
 from tamis.query.model import Query
 from tamis.query.parse import catalog_of
 from tamis.query.patterns.watch_text import window_text
-from tamis.query.window_functions import Frame, WindowFunction
+from tamis.query.watches import Frame, WindowFunction
 
 SECOND = 1_000_000
 STREAMS = """

@@ -14,10 +14,10 @@ import pytest
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import NumberedTexts, Vector
 from tamis.recordings.flat_json.columns import MOST_BYTES, FlatDecoder
-from tamis.recordings.flat_json.decimal_to_double import MOST_EXPONENT, nearest
 from tamis.recordings.flat_json.text_table import MANY
+from tamis.recordings.flat_json.tokens import MOST_EXPONENT, nearest
 from tamis.recordings.json_values import convert
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 
 FIELDS = {
     "d": Type.DOUBLE,

@@ -18,9 +18,9 @@ from tamis.recordings.json_structure import (
     ComplexityError,
     check_complexity,
     lines,
+    loads,
     parts,
 )
-from tamis.recordings.json_text import loads
 
 
 @pytest.mark.parametrize(

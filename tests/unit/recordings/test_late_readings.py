@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tamis.cli import main
-from tamis.recordings.late_readings import late_cause
+from tamis.recordings.typed import late_cause
 
 STREAM = (
     "CREATE STREAM {0} (k VARCHAR KEY, ts TIMESTAMP, v DOUBLE, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);"

@@ -16,9 +16,8 @@ from tests.unit.edge.plans import air, entry, plan, topic
 from tamis.cli import main
 from tamis.expressions.nodes import Type
 from tamis.messaging.dead_letters import Reason
-from tamis.recordings.implausible_times import implausibility
 from tamis.recordings.json_values import convert
-from tamis.recordings.time_units import PER_SECOND, TimeUnit, plausible_unit
+from tamis.recordings.times import PER_SECOND, TimeUnit, implausibility, plausible_unit
 from tamis.settings import KafkaSettings
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.edge import Edge

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.registry.test_leases import started
 
-from tamis.cli.common.outcomes import show_outcome
+from tamis.cli.common.tables import show_outcome
 from tamis.errors import TamisError
 from tamis_registry.core.plan.retirement import span
 from tamis_registry.core.registry import Registry

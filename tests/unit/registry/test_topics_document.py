@@ -8,7 +8,7 @@ import orjson
 import pytest
 from tests.unit.registry.test_openapi import Made, made
 
-from tamis.cli.common.outcomes import _lines
+from tamis.cli.common.tables import _lines
 from tamis_registry.core import leases
 
 __all__ = ["made"]

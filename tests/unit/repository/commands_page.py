@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 import textwrap
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tamis.cli import main, modules, summary
+from tamis.cli import main, modules, subcommand, summary
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "commands.md"
 
@@ -39,19 +38,18 @@ def page() -> str:
     }
     parts = [INTRODUCTION]
     for folder, names in by_folder.items():
-        links = [f"| [`{name}`](#tamis-{name}) | {text(summary(modules()[name]))} |" for name in names]
+        links = [f"| [`{name}`](#tamis-{name}) | {text(summary(modules()[name], name))} |" for name in names]
         parts += [
             f"## {HEADINGS[folder]}\n",
             "| command | what it does |\n|---|---|\n" + "\n".join(links) + "\n",
         ]
-        parts += [section(folder, name) for name in names]
+        parts += [section(name) for name in names]
     return "\n".join(parts)
 
 
-def section(folder: str, name: str) -> str:
+def section(name: str) -> str:
     """The part of one subcommand: its usage, its description, its options, and examples."""
-    command = importlib.import_module(f"tamis.cli.{folder}.{name}").command
-    assert isinstance(command, click.Command)
+    command = subcommand(name)
     context = click.Context(command, info_name=name, parent=click.Context(main, info_name="tamis"))
     pieces = " ".join(command.collect_usage_pieces(context))
     parts = [f"### `tamis {name}`\n", f"```text\ntamis {name} {pieces}\n```\n"]

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from tests.fixtures.certificates import issue_server
 
 from tamis.errors import InputError
-from tamis.local.certificates import Authority
+from tamis.local.broker_security import Authority
 from tamis.settings.http_security import HttpSettings, _Watched, http_security
 from tamis.settings.token_file import TokenFile, read_tokens, token_entry
 from tamis.web.tls import CertificateFiles, Certificates

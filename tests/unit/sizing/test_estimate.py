@@ -24,17 +24,16 @@ from tamis.query.parse import catalog_of
 from tamis.query.units import parse_rate
 from tamis.recordings.typed import read_recording
 from tamis.sizing.estimate import Sizing, estimate
-from tamis.sizing.figures import Figure
+from tamis.sizing.figures import Figure, UnitCosts, unit_costs
 from tamis.sizing.fleet import Operation
 from tamis.sizing.load import Given, load_of
 from tamis.sizing.records import progress_bytes, reading_bytes, tuple_bytes, unfiltered_bytes
-from tamis.sizing.unit_costs import UnitCosts, unit_costs
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.state.state_map import DictState
+from tamis_joiner.core.records.envelopes import Records, split_plans
+from tamis_joiner.core.state import DictState
 
 SECOND = 1_000_000
 # Of the simulation: few tuples would take mostly what each part of the state takes.

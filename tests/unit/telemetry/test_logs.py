@@ -11,7 +11,7 @@ import sys
 import pytest
 from structlog.testing import capture_logs
 
-from tamis_joiner.spark.java_logs import forwarded_logs, log_line
+from tamis_joiner.spark.jvm_messages import forwarded_logs, log_line
 
 
 def said(program: str) -> tuple[int, list[dict[str, str]]]:

@@ -38,16 +38,12 @@ def imported(module: str) -> set[str]:
 @pytest.mark.parametrize(
     "module",
     [
-        "asof_joins",
         "reference",
         "rounded_values",
-        "selected_values",
         "hash_joins",
         "database",
-        "exact_sums",
         "aggregates",
         "standing",
-        "least_fits",
         "watched_series",
         "window_matches",
         "watched_columns",

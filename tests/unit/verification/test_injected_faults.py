@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import tamis.offline.verify
-import tamis.verification.nested_queries
 from tamis.cli.common.recordings import read_recordings
 from tamis.evaluation.replay import Replay, replay
 from tamis.evaluation.standing.contract import WITHDRAWN, Rows
@@ -133,7 +132,6 @@ def test_faults_of_rows(kind: str, fault: str, folder: Path, monkeypatch: pytest
         return replace(made, rows=FAULTS[fault](made.rows))
 
     monkeypatch.setattr(tamis.offline.verify, "run_recordings", faulty)
-    monkeypatch.setattr(tamis.verification.nested_queries, "run_recordings", faulty)
     found = _verified(ROWS[kind])
     assert not found.same, found
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from tests.fixtures.certificates import issue_server
 
 from tamis.errors import InputError, UnavailableError
-from tamis.local.certificates import Authority, Certificate
+from tamis.local.broker_security import Authority, Certificate
 from tamis.telemetry.server import HttpServer
 from tamis.web.connection_limits import Limits
 from tamis.web.guard import Guard

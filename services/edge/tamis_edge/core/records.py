@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from tamis.evaluation.entries.key_table import KeyTable
+from tamis.evaluation.key_table import KeyTable
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import ENVELOPE, canonical_key
 from tamis.messaging.schemas.tuple_encoding import encode_envelope

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tamis.evaluation.entries.matches import Matches
 from tamis.evaluation.filter_dispatch import Bools, Dispatch
+from tamis.evaluation.tuple_entries import Matches
 from tamis.expressions.python_functions import missing
 from tamis.messaging.records import END_OF_TIME
 from tamis.messaging.schemas.tuple_schema import ValueSchema, value_schema

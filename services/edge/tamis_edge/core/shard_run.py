@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tamis.evaluation.entries.matches import Matches
+from tamis.evaluation.tuple_entries import Matches
 from tamis.messaging.dead_letters import DeadLetter
 from tamis.messaging.records import progress_envelope
 from tamis.messaging.schemas.tuple_encoding import encode_alone

@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tamis.evaluation.entries.key_table import KeyTable
-from tamis.evaluation.entries.matches import Matches, matches
-from tamis.evaluation.entries.omission_order import Offer, compared
-from tamis.evaluation.entries.rule import OmissionRule
 from tamis.evaluation.filter_dispatch import Bools
+from tamis.evaluation.key_table import KeyTable
+from tamis.evaluation.tuple_entries import Matches, Offer, OmissionRule, compared, matches
 from tamis.expressions.nodes import Expr
 from tamis.identity_diff import identity_diff
 from tamis.messaging.schemas.tuple_schema import ValueSchema

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tamis.evaluation.entries.key_table import KeyTable
+from tamis.evaluation.key_table import KeyTable
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Type
 from tamis.expressions.python_functions import FunctionError
 from tamis.expressions.vectors import Vector

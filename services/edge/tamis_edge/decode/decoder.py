@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import orjson
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
-from tamis.expressions.vectorized.evaluate import evaluate
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.omission.columns import Int64s
 from tamis.plan.model import StreamColumn, StreamPlan
 from tamis.recordings.field_paths import FieldPath
 from tamis.recordings.json_values import Offence, convert
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis_edge.core.max_ahead import ahead_of_clock, limit, too_far
 from tamis_edge.decode.json_payloads import FlatRows, parse, slices, without_nested
 from tamis_edge.decode.logical_types import WantedColumn

@@ -20,10 +20,9 @@ from tamis.plan.model import StreamPlan
 from tamis.query.file_text import wide_encoding
 from tamis.recordings.field_paths import FieldPath
 from tamis.recordings.flat_json.columns import FlatDecoder
-from tamis.recordings.json_structure import ComplexityError, check_complexity
-from tamis.recordings.json_text import loads
+from tamis.recordings.json_structure import ComplexityError, check_complexity, loads
 from tamis.recordings.json_values import Offence, excerpt
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis_edge.decode.logical_types import Unfit
 
 # Payloads of a slice, and their bytes: few enough that their objects stay in the processor's cache. No other

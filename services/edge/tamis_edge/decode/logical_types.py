@@ -8,7 +8,7 @@ from decimal import Context, Decimal
 from typing import Any
 
 from tamis.expressions.nodes import Type
-from tamis.recordings.time_units import PER_SECOND, TimeUnit
+from tamis.recordings.times import PER_SECOND, TimeUnit
 
 
 class SchemaError(Exception):

@@ -13,8 +13,7 @@ import numpy as np
 from tamis.expressions.vectors import Vector
 from tamis.omission.columns import Int64s
 from tamis.plan.model import Plan, StreamPlan
-from tamis.recordings.implausible_times import description, implausible
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit, description, implausible
 from tamis_edge.source_fields import FieldMap
 
 # A column is doubted after so many readings in a row without a value. Fewer may come from one sensor.

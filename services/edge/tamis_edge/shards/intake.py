@@ -11,8 +11,8 @@ from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.plan.model import Plan, StreamColumn, StreamPlan
 from tamis.query.backfill import Backfill
-from tamis.recordings.implausible_times import implausible
 from tamis.recordings.json_values import Offence
+from tamis.recordings.times import implausible
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.rows import Batch

@@ -19,8 +19,7 @@ from tamis.errors import UnavailableError
 from tamis.messaging.topics import is_stream_name
 from tamis.plan.model import Plan
 from tamis.query.file_text import wide_encoding
-from tamis.recordings.json_structure import ComplexityError, lines, parts
-from tamis.recordings.json_text import loads
+from tamis.recordings.json_structure import ComplexityError, lines, loads, parts
 from tamis.settings.http_security import HttpSecurity
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.server import HttpServer

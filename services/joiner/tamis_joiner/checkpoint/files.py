@@ -25,8 +25,8 @@ from zipfile import BadZipFile, ZipFile
 
 from tamis.errors import RefusedError
 from tamis.telemetry import get_logger
-from tamis_joiner.checkpoint.checksums import fault, has_checksums
-from tamis_joiner.checkpoint.partition_count import partitions_of_offsets
+from tamis_joiner.checkpoint.location import fault, has_checksums
+from tamis_joiner.checkpoint.start_checks import partitions_of_offsets
 
 log = get_logger("joiner")
 

@@ -4,15 +4,61 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from tamis.messaging.dead_letters import DeadLetter
 from tamis.messaging.records import Frontier, StreamState
 from tamis.plan.model import Plan
+from tamis_joiner.core.alarms import KeyValue
 from tamis_joiner.core.frontiers import Frontiers
-from tamis_joiner.core.output import Counters
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME
-from tamis_joiner.core.standing.standing_queries import StandingQueries
+from tamis_joiner.core.standing_queries import StandingQueries
 from tamis_joiner.core.tuples.tuple_store import TupleStore
+
+
+@dataclass
+class Output:
+    """Output of a batch: alarms as (key, value) of Kafka records, the value of a frontier record, and dead
+    letters.
+    """
+
+    alarms: list[KeyValue] = field(default_factory=list)
+    frontier: bytes | None = None
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+
+
+@dataclass
+class Counters:
+    """Counters since the beginning of the state.
+
+    `alarms` is by alert and `dead` by reason. `late` counts late tuples that were joined. `missed` counts, by
+    alert, tuples that arrived too late for a standing query.
+    """
+
+    alarms: Counter[str] = field(default_factory=Counter)
+    dead: Counter[str] = field(default_factory=Counter)
+    late: int = 0
+    missed: Counter[str] = field(default_factory=Counter)
+
+    def to_json(self) -> dict[str, Any]:
+        """The counters, for `from_json`."""
+        return {
+            "alarms": dict(self.alarms),
+            "dead": dict(self.dead),
+            "late": self.late,
+            "missed": dict(self.missed),
+        }
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Counters:
+        """The counters that `to_json` returned."""
+        return Counters(
+            Counter(document["alarms"]),
+            Counter(document["dead"]),
+            document["late"],
+            Counter(document.get("missed", {})),  # state of an older version has none
+        )
 
 
 def frontier_report(

@@ -17,22 +17,16 @@ from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.plan.json_form import NewerFormatError
 from tamis.plan.model import Definition, Plan
 from tamis.query.file_access import NO_ACCESS, FileAccess
-from tamis_joiner.core.alarms.alarm_record import KeyValue
-from tamis_joiner.core.alarms.shed_spans import ShedSpans
-from tamis_joiner.core.completeness import Completeness
-from tamis_joiner.core.frontier_report import frontier_report, with_next
-from tamis_joiner.core.frontiers import Frontiers
+from tamis_joiner.core.alarms import KeyValue
+from tamis_joiner.core.compiled_plan import CompiledPlan, Topic, compile_plan, missing_functions
+from tamis_joiner.core.frontier_report import Counters, Output, frontier_report, with_next
+from tamis_joiner.core.frontiers import Completeness, Frontiers
 from tamis_joiner.core.join_evaluation import Moved, evaluate_existence, evaluate_joins
-from tamis_joiner.core.output import Counters, Output
-from tamis_joiner.core.plan.compiled_plan import CompiledPlan, Topic, compile_plan
-from tamis_joiner.core.plan.missing_functions import missing_functions
-from tamis_joiner.core.records.envelopes import Envelopes, read_envelopes
-from tamis_joiner.core.records.kafka_records import Records
+from tamis_joiner.core.records.envelopes import Envelopes, Records, read_envelopes
 from tamis_joiner.core.records.tuple_columns import TupleColumns, columns_of, tuple_columns
-from tamis_joiner.core.standing.running_query import ArrivedTuples
-from tamis_joiner.core.standing.standing_queries import StandingQueries
-from tamis_joiner.core.state.pending_records import PendingRecords
-from tamis_joiner.core.state.state_map import StateMap
+from tamis_joiner.core.shed_spans import ShedSpans
+from tamis_joiner.core.standing_queries import ArrivedTuples, StandingQueries
+from tamis_joiner.core.state import PendingRecords, StateMap
 from tamis_joiner.core.tuples.tuple_store import TupleStore
 
 FORMAT = 1

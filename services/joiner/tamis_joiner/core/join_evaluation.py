@@ -12,15 +12,12 @@ from tamis.evaluation.decided_rows import Passed, waits
 from tamis.evaluation.existence import existing_rows, tests_existence
 from tamis.evaluation.temporal_join import combinations
 from tamis.expressions.python_functions import FunctionError
-from tamis_joiner.core.alarms.alarm_record import KeyValue
-from tamis_joiner.core.alarms.join_alarms import join_alarms
-from tamis_joiner.core.alarms.shed_spans import ShedSpans
-from tamis_joiner.core.completeness import Completeness
-from tamis_joiner.core.frontiers import Frontiers
-from tamis_joiner.core.plan.compiled_join import CompiledJoin
-from tamis_joiner.core.plan.compiled_plan import CompiledPlan
+from tamis_joiner.core.alarms import KeyValue, join_alarms
+from tamis_joiner.core.compiled_plan import CompiledJoin, CompiledPlan
+from tamis_joiner.core.frontiers import Completeness, Frontiers
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME
-from tamis_joiner.core.tuples.distinct_numbers import distinct
+from tamis_joiner.core.shed_spans import ShedSpans
+from tamis_joiner.core.tuples.stored_tuples import distinct
 from tamis_joiner.core.tuples.tuple_store import TupleStore
 
 Alarms = Iterator[tuple[str, list[KeyValue]]]

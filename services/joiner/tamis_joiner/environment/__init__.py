@@ -1,5 +1,5 @@
 """The environment of executors: an archive with Python, Tamis and its packages that travels with the job.
 
-`contents` finds the files, and `pack` writes the archive. `unpacked` is for the joiner: the names under which
-executors find the unpacked archive.
+Begin with `pack`, which writes the archive. `contents` finds its files, checks that an archive has this code,
+and has the names under which executors find the unpacked archive.
 """

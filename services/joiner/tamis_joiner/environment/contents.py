@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
 from tamis.errors import InputError
+from tamis.expressions.python_functions import SETTING as FUNCTIONS
 
 # Packages of Tamis that run in executors.
 OURS = ("tamis", "tamis_joiner")
@@ -24,6 +29,14 @@ _NOT_OF_SPARK = {"jars", "bin", "sbin", "examples", "data", "licenses", "python"
 
 Files = Iterator[tuple[Path, str]]
 """Each file, and its name in the directory `lib/pythonX.Y` of the environment."""
+
+# The first file of an archive, so that reading it does not decompress the rest.
+NAME = "code.sha256"
+_LONGEST = 200  # bytes of this file that are read
+
+# The directory into which Spark unpacks the archive.
+FOLDER = "tamis-environment"
+PYTHON = f"{FOLDER}/bin/python"
 
 
 def standard_library() -> Files:
@@ -95,3 +108,60 @@ def _require(
 
 def _files(path: Path) -> Iterator[Path]:
     return (file for file in sorted(path.rglob("*")) if file.is_file()) if path.is_dir() else iter([path])
+
+
+def function_modules(environment: Mapping[str, str]) -> list[str]:
+    """The modules that the variable TAMIS_FUNCTIONS names."""
+    return environment.get(FUNCTIONS, "").replace(",", " ").split()
+
+
+def code_digest(environment: Mapping[str, str]) -> str:
+    """SHA-256 of the Python files of Tamis and of the modules in TAMIS_FUNCTIONS, with their names.
+
+    Raises InputError if a module isn't found.
+    """
+    found = sha256()
+    files = {name: file for file, name in modules([*OURS, *function_modules(environment)])}
+    for name in sorted(name for name in files if name.endswith(".py")):
+        content = files[name].read_bytes()
+        found.update(f"{name}\0{len(content)}\0".encode() + content)
+    return found.hexdigest()
+
+
+def check_code(archive: Path, environment: Mapping[str, str]) -> None:
+    """Raises InputError if `archive` has other code than this process, or can't be read.
+
+    Executors that run other code than the joiner would join by the rules of another release, or evaluate
+    older functions, without an error.
+    """
+    try:
+        with tarfile.open(archive) as tar:
+            first = tar.next()
+            member = tar.extractfile(first) if first is not None and first.name == NAME else None
+            packed = "" if member is None else member.read(_LONGEST).decode("ascii", "replace")
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise InputError(
+            f"this isn't a packed environment: {error}", where=str(archive), hint=_hint(archive)
+        ) from error
+    if packed != code_digest(environment):
+        raise InputError(
+            "the environment was packed from another version of Tamis, or of the modules in TAMIS_FUNCTIONS",
+            where=str(archive),
+            hint=_hint(archive),
+        )
+
+
+def _hint(archive: Path) -> str:
+    return f"pack it again: python -m tamis_joiner.environment.pack {archive}"
+
+
+def stand_in(directory: Path) -> None:
+    """Make `PYTHON` in `directory` start the Python of this process.
+
+    The driver starts a Python worker, too, by the same relative path as executors. Its JVM gets `directory`
+    as its working directory.
+    """
+    python = directory / PYTHON
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    python.chmod(0o755)

@@ -19,8 +19,16 @@ from pathlib import Path
 
 from tamis import kernel_directory
 from tamis.errors import TamisError
-from tamis_joiner.environment.code_digest import NAME, code_digest, function_modules
-from tamis_joiner.environment.contents import OURS, Files, modules, packages, standard_library
+from tamis_joiner.environment.contents import (
+    NAME,
+    OURS,
+    Files,
+    code_digest,
+    function_modules,
+    modules,
+    packages,
+    standard_library,
+)
 
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 KERNELS = "kernels"

@@ -16,7 +16,7 @@ from tamis.errors import UnavailableError
 from tamis.messaging.connection import NO_BROKER, NOT_AUTHORIZED, Connection
 from tamis.messaging.rights import READERS
 from tamis.telemetry import get_logger
-from tamis_joiner.core.records.kafka_records import Records
+from tamis_joiner.core.records.envelopes import Records
 from tamis_joiner.reading.offsets import Range
 
 log = get_logger("joiner")

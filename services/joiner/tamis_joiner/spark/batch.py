@@ -10,10 +10,10 @@ from pyspark.sql import Row
 
 from tamis.messaging import topics
 from tamis.query.file_access import FileAccess
+from tamis_joiner.core.frontier_report import Output
 from tamis_joiner.core.group import Group
-from tamis_joiner.core.output import Output
-from tamis_joiner.core.records.kafka_records import Records, split_plans
-from tamis_joiner.core.state.state_map import StateMap
+from tamis_joiner.core.records.envelopes import Records, split_plans
+from tamis_joiner.core.state import StateMap
 from tamis_joiner.reading.offsets import Range
 from tamis_joiner.reading.range_reader import RangeReader
 

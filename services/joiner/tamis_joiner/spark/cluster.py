@@ -10,7 +10,7 @@ from pathlib import Path
 from tamis.errors import InputError
 from tamis.java.jars import jars
 from tamis_joiner.checkpoint.location import Location
-from tamis_joiner.environment import code_digest, unpacked
+from tamis_joiner.environment import contents
 from tamis_joiner.settings import JoinerSettings
 
 # Variables that Tamis' code in the Python workers reads. With a local master the workers inherit them. Paths
@@ -111,9 +111,9 @@ def _files(settings: JoinerSettings, environment: Mapping[str, str]) -> dict[str
                 hint=f"make it: python -m tamis_joiner.environment.pack {archive.path}",
             )
         if archive.path is not None:
-            code_digest.check(archive.path, environment)
+            contents.check_code(archive.path, environment)
         uri = archive.uri if archive.path is None else archive.path.as_uri()
-        found["spark.archives"] = f"{uri}#{unpacked.FOLDER}"
+        found["spark.archives"] = f"{uri}#{contents.FOLDER}"
         # Encryption makes the transfer of hundreds of megabytes slow on a busy machine.
         found["spark.files.io.connectionTimeout"] = "900s"
     return found

@@ -8,7 +8,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from tamis_joiner.checkpoint.location import Location
-from tamis_joiner.spark import failures
+from tamis_joiner.spark.jvm_messages import causes
 
 
 class HadoopFiles:
@@ -77,4 +77,4 @@ class HadoopFiles:
 
 
 def _os_error(error: Py4JJavaError) -> OSError:
-    return OSError(", caused by ".join(failures.causes(error)))
+    return OSError(", caused by ".join(causes(error)))

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorHandleState
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from tamis.query.file_access import FileAccess
 from tamis_joiner.reading.offsets import decode
 from tamis_joiner.spark.processes.connection_exchange import EXCHANGE
-from tamis_joiner.spark.processes.frozen_objects import FROZEN
-from tamis_joiner.spark.processes.state_connections import STATE_CONNECTIONS
+
+# Connections. A worker may begin its next tasks while Spark still commits the state of the last one.
+KEPT = 4
 
 # These must never change: Spark refuses new fields, and empties renamed variables without a warning.
 STATE = "state"
@@ -22,6 +27,72 @@ STATE_KEY = StructType([StructField("name", StringType())])
 STATE_VALUE = StructType([StructField("blob", BinaryType())])
 
 OUTPUT = "topic string, key binary, value binary, headers array<struct<key: string, value: binary>>"
+
+
+class StateConnections:
+    """Connections of this Python worker to the state, kept open until Spark has closed its end.
+
+    Spark 4.2.0 never closes its end of the connection over which a task reads the state, if the task says
+    that it is done with the state or closes its own end: each task of each batch would leave a socket and a
+    port of the JVM behind (SPARK-58932, mended in 4.2.1). But at the end of a task Spark interrupts the
+    thread that serves the connection. If that thread still waits for a request, Java closes the socket.
+    """
+
+    def __init__(self) -> None:
+        self._kept: deque[Any] = deque()
+
+    def keep(self, handle: StatefulProcessorHandle) -> None:
+        """Keep the connection open after its task has ended, and don't tell Spark that the task needs its
+        state no more.
+        """
+        client: Any = handle._statefulProcessorApiClient
+        if client.handle_state == StatefulProcessorHandleState.PRE_INIT:
+            return  # of the driver, which asks for the names of the state once for each query
+        tell = client.set_handle_state
+
+        def set_handle_state(state: StatefulProcessorHandleState) -> None:
+            if state == StatefulProcessorHandleState.CLOSED:
+                client.handle_state = state
+            else:
+                tell(state)
+
+        client.set_handle_state = set_handle_state
+        self._kept.append(client)
+        if len(self._kept) > KEPT:
+            ended = self._kept.popleft()
+            ended.sockfile.close()
+            ended._client_socket.close()
+
+
+STATE_CONNECTIONS = StateConnections()
+"""Those of this process."""
+
+
+class FrozenObjects:
+    """The objects of this process that the garbage collector doesn't scan.
+
+    Spark makes a worker collect garbage after each task. To scan the objects of the libraries would take as
+    long as a small batch itself, and they never become garbage.
+    """
+
+    def __init__(self) -> None:
+        self._modules = 0  # how many were imported when objects were frozen last
+
+    def add_imported(self) -> None:
+        """Freeze all objects if modules were imported since the last call. Libraries import some of their
+        modules only when they are used first.
+
+        Other objects are frozen together with those of the modules. They are deleted as before, unless they
+        are part of a reference cycle. Such cycles are few, because few calls freeze anything.
+        """
+        if len(sys.modules) > self._modules:
+            self._modules = len(sys.modules)
+            gc.collect()
+            gc.freeze()
+
+
+FROZEN = FrozenObjects()
+"""Those of this process. A worker has it from the daemon that it is forked from."""
 
 
 class SparkState:

@@ -21,8 +21,8 @@ from tamis.telemetry import Health, Metrics, get_logger
 from tamis.telemetry.health import disk_trouble
 from tamis_joiner.checkpoint.files import Checkpoint
 from tamis_joiner.checkpoint.location import Location
-from tamis_joiner.monitoring.lost_records import Offsets, offsets_of, records_between
-from tamis_joiner.spark import failures
+from tamis_joiner.monitoring.deletions import Offsets, offsets_of, records_between
+from tamis_joiner.spark.jvm_messages import KILLED_HINT, causes, query_failure
 
 log = get_logger("joiner")
 
@@ -111,7 +111,7 @@ class QueryRunner:
         try:
             return start()
         except (Py4JError, PySparkException) as error:
-            raise self._failure("the query doesn't start", failures.causes(error)) from error
+            raise self._failure("the query doesn't start", causes(error)) from error
 
     def _follow(self, query: StreamingQuery) -> None:
         """Follow the query until the joiner is stopped or a topic was created again, and stop the query."""
@@ -133,7 +133,7 @@ class QueryRunner:
 
     def _look(self, query: StreamingQuery) -> None:
         if not query.isActive:
-            raise self._failure("the query ended", failures.query_failure(query._jsq))
+            raise self._failure("the query ended", query_failure(query._jsq))
         self._health.beat()
         if self._location.path is not None:
             self._health.check("disk", disk_trouble(self._location.path))
@@ -177,7 +177,7 @@ class QueryRunner:
             return UnavailableError(f"{what}: {reason}", hint="give the joiner more CPU")
         if GONE_WORKER in reason:
             gone = f"{what}: the process of a Python worker was killed"
-            return UnavailableError(gone, hint=failures.KILLED_HINT)
+            return UnavailableError(gone, hint=KILLED_HINT)
         if _NO_FILES in reason:
             # Spark says that a file of the checkpoint doesn't exist, and advises to clear the checkpoint.
             return UnavailableError(

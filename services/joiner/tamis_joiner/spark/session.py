@@ -22,12 +22,11 @@ from tamis.errors import TamisError, UnavailableError
 from tamis.java import class_archives
 from tamis.java.jars import jars
 from tamis.telemetry import get_logger
-from tamis_joiner.environment import unpacked
+from tamis_joiner.environment import contents
 from tamis_joiner.settings import JoinerSettings, bytes_of
 from tamis_joiner.spark.authentication import AUTHENTICATION, check_secret
 from tamis_joiner.spark.cluster import cluster_properties, fetches_jars, is_local, read_properties
-from tamis_joiner.spark.failures import KILLED_HINT
-from tamis_joiner.spark.java_logs import CONFIGURATION, forwarded_logs
+from tamis_joiner.spark.jvm_messages import CONFIGURATION, KILLED_HINT, forwarded_logs
 from tamis_joiner.spark.processes.unzipped_home import unzipped_home
 
 log = get_logger("joiner")
@@ -188,7 +187,7 @@ def _arguments(settings: JoinerSettings) -> Iterator[None]:
 def _python(settings: JoinerSettings) -> str:
     """The Python of the workers; with a packed environment, relative to the working directory of the JVM."""
     if settings.environment and not is_local(settings.master):
-        return unpacked.PYTHON
+        return contents.PYTHON
     return settings.executor_python or sys.executable
 
 
@@ -346,5 +345,5 @@ def _working_directory(settings: JoinerSettings) -> Iterator[Path | None]:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="tamis-joiner-") as name:
-        unpacked.stand_in(Path(name))
+        contents.stand_in(Path(name))
         yield Path(name)

@@ -22,8 +22,7 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from tamis.errors import RefusedError, UnavailableError
-from tamis_joiner.reading.latest import LatestOffsets
-from tamis_joiner.reading.offsets import by_partition, encode, limited, ranges
+from tamis_joiner.reading.offsets import LatestOffsets, by_partition, encode, limited, ranges
 
 FORMAT = "tamis-offsets"
 SCHEMA = "group int, ranges string"

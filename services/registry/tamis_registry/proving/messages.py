@@ -12,7 +12,7 @@ from typing import Any
 
 from tamis.errors import TamisError
 from tamis.query.file_access import FileAccess
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis_registry.core.statements.reading import Read
 from tamis_registry.proving.replica import Difference
 

@@ -27,7 +27,7 @@ from tamis.query.file_access import FileAccess
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, StreamDef
 from tamis.query.names import normalized_name
 from tamis.recordings.rows import JsonRows
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis.recordings.typed import Recording, recording_of
 from tamis_registry.core.statements.catalog_changes import carry_out
 from tamis_registry.core.statements.outcomes import target

@@ -22,8 +22,8 @@ from tamis.bounded.examples.sql_values import number_of_value
 from tamis.bounded.timeless.alternatives import alternatives
 from tamis.bounded.timeless.differences import DifferenceForm, differences, factor_of
 from tamis.expressions.double_order import double_at
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, substitute
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Value, Vector
 from tamis.query.computed_columns import meaning
 from tamis.query.model import Catalog, ColumnDef, Query

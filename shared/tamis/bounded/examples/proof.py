@@ -14,8 +14,8 @@ from tamis.bounded.examples.fixed_columns import FixedColumns, Name
 from tamis.bounded.examples.rows_as_written import RowsAsWritten, can_run
 from tamis.bounded.examples.sql_values import SqlTuple, SqlValues
 from tamis.bounded.timeless.proof import SHOWN, Proof
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Expr, Literal, Type, substitute
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Value, Vector
 from tamis.query.model import Catalog, Query
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Expr, Type, aliases
-from tamis.expressions.vectorized.evaluate import holds
 
 # A query may be split into so many conjunctions: each is decided and evaluated separately.
 MOST = 64

@@ -33,9 +33,9 @@ from tamis.bounded.timeless.differences import (
     one_to_one,
     same_for_all,
 )
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import to_sql
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.query.model import Catalog, Query
 
 

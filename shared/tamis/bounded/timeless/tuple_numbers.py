@@ -10,8 +10,8 @@ from tamis.bounded.conjunctive.difference_bounds import Bound
 from tamis.bounded.timeless.minimised_alternatives import Minimal
 from tamis.bounded.timeless.translate import Translation
 from tamis.expressions.double_order import number_of
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr, aliases
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask, Vector
 
 Numbers = list[Bound | None]

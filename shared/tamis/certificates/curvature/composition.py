@@ -17,6 +17,7 @@ from tamis.certificates.interval_arithmetic.step_derivatives import (
     remainder_is_number,
 )
 from tamis.expressions import python_functions
+from tamis.expressions.functions.entry import FUNCTIONS
 from tamis.expressions.nodes import Call
 
 
@@ -52,10 +53,6 @@ def compose(expr: Call, args: list[Fact]) -> Curvature:
             return _product(expr, args, signs)
         case "/":
             return _quotient(args, signs)
-        case "sqrt" | "ln" | "log10":
-            return rules.composed(a.curvature, Curvature.CONCAVE)
-        case "exp":
-            return rules.composed(a.curvature, Curvature.CONVEX)
         case "power":
             return _power(expr, args)
         case "greatest":
@@ -68,15 +65,18 @@ def compose(expr: Call, args: list[Fact]) -> Curvature:
             size = a.derivatives.value.magnitude
             rises = digits_of(expr) == 0 or bool(np.all(size < MOST_ROUNDED))
             return rules.composed(a.curvature) if rises else Curvature.NONE
-        case "floor" | "ceil" | "trunc" | "sign" | "to_int" | "to_bigint":
-            return rules.composed(a.curvature)
         case "mod":
             same = np.all(remainder_is_number(a.derivatives.value, b.derivatives.value))
             return a.curvature if same else Curvature.NONE
         case "coalesce":
             return a.curvature if a.derivatives.never_null else rules.in_all([f.curvature for f in args])
-        case _:
-            return Curvature.NONE
+    function = FUNCTIONS[expr.op]
+    if function.real is not None:
+        return rules.composed(a.curvature, _CURVATURES[function.real.curvature])
+    return rules.composed(a.curvature) if function.steps is not None else Curvature.NONE
+
+
+_CURVATURES = {1: Curvature.CONVEX, -1: Curvature.CONCAVE, 0: Curvature.NONE}
 
 
 def _declared(expr: Call, args: list[Fact]) -> Curvature:

@@ -5,13 +5,14 @@ computed at once: an `Interval` is two arrays of one shape, the lower and the up
 infinite.
 
 The results of +, -, *, / and sqrt are rounded to nearest, as IEEE 754 demands. An end that isn't exact is
-then moved outwards by one step. For exp and ln, the library Arb gives an interval that contains the exact
+then moved outwards by one step. For functions of the C library, Arb gives an interval that contains the exact
 result (a *ball*). It is moved outwards by the possible error of the C library. Each different end is computed
 only once.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -20,6 +21,8 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+import tamis.expressions.functions  # noqa: F401 - fills the table
+from tamis.expressions.functions.entry import FUNCTIONS, RealFunction
 from tamis.expressions.nodes import LARGEST_EXACT_INTEGER
 
 MAX = sys.float_info.max
@@ -196,16 +199,28 @@ def sqrt(a: Interval) -> Interval:
     return Interval(_down(root.lo), _up(root.hi))
 
 
+def of_real(rules: RealFunction, a: Interval) -> Interval:
+    """The values of a function of one number that never falls, in the part of `a` in its domain."""
+    if rules.scalar is math.sqrt:
+        return sqrt(a)
+    least = rules.least if rules.closed else math.nextafter(rules.least, INF)
+    lo, hi = _balls(rules.ball, Interval(np.maximum(a.lo, least), np.maximum(a.hi, least)))
+    return Interval(np.maximum(_down(lo, _LIBRARY), rules.lowest), _up(hi, _LIBRARY))
+
+
+_EXP, _LN = (FUNCTIONS[name].real for name in ("exp", "ln"))
+
+
 def exp(a: Interval) -> Interval:
     """e to the power of `a`."""
-    lo, hi = _balls(arb.exp, a)
-    return Interval(np.maximum(_down(lo, _LIBRARY), 0.0), np.maximum(_up(hi, _LIBRARY), 1e-300))
+    assert _EXP is not None
+    return of_real(_EXP, a)
 
 
 def ln(a: Interval) -> Interval:
     """The natural logarithms of the positive part of `a`."""
-    lo, hi = _balls(arb.log, Interval(np.maximum(a.lo, _TINY), np.maximum(a.hi, _TINY)))
-    return Interval(_down(lo, _LIBRARY), _up(hi, _LIBRARY))
+    assert _LN is not None
+    return of_real(_LN, a)
 
 
 def _balls(rising: Callable[[arb], arb], a: Interval) -> Interval:
@@ -216,14 +231,17 @@ def _balls(rising: Callable[[arb], arb], a: Interval) -> Interval:
     """
     lows, low_at = np.unique(a.lo, return_inverse=True)
     highs, high_at = np.unique(a.hi, return_inverse=True)
-    lo = np.array([float(rising(arb(x)).lower()) for x in lows.tolist()])
-    hi = np.array([float(rising(arb(x)).upper()) for x in highs.tolist()])
+    lo = np.array([_end(rising(arb(x)).lower(), -_TINY) for x in lows.tolist()])
+    hi = np.array([_end(rising(arb(x)).upper(), _TINY) for x in highs.tolist()])
     # A ball around what can't be enclosed, and ends beyond what arb keeps exactly.
     lo, hi = np.where(np.isnan(lo), -INF, lo), np.where(np.isnan(hi), INF, hi)
     return Interval(lo[low_at].reshape(np.shape(a.lo)), hi[high_at].reshape(np.shape(a.hi)))
 
 
-INVERSE_LN10 = recip(ln(point(10.0)))
+def _end(exact: arb, tiny: float) -> float:
+    """An end as a DOUBLE; `tiny` where it isn't 0, but too small for a DOUBLE."""
+    value = float(exact)
+    return tiny if value == 0.0 and not exact.is_zero() else value
 
 
 def power_int(a: Interval, n: int) -> Interval:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from tamis.certificates.interval_arithmetic.bit_enclosures import bits
 from tamis.certificates.interval_arithmetic.derivatives import Derivatives, PossibleNulls
 from tamis.certificates.interval_arithmetic.intervals import (
     MAX,
-    ONE,
     UNIT,
     WHOLE,
     ZERO,
@@ -21,18 +21,23 @@ from tamis.certificates.interval_arithmetic.intervals import (
 )
 from tamis.certificates.interval_arithmetic.step_derivatives import coalesce, computed, remainder, step
 from tamis.expressions import python_functions
-from tamis.expressions.nodes import BITS, COMPUTED, OPAQUE, STEPS, Call, Literal
+from tamis.expressions.functions.bits import OPERATORS as BITS
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import OPAQUE, Call, Column, Expr, Literal, Type, name_operators
 
 INT64 = 2.0**63
 # left - right in exact numbers: a comparison tests its sign. No evaluator computes it, so that it can't
 # overflow.
 DIFFERENCE = "difference"
+name_operators(DIFFERENCE)
+
+_Rule: TypeAlias = Callable[[Call, tuple[Derivatives, ...], PossibleNulls], Derivatives]
 
 
 def combine(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) -> Derivatives:
     """The interval derivatives of an operator from those of its arguments."""
-    rule = _RULES.get(expr.op)
-    if rule is None:  # a condition: no number
+    rule = _rule(expr)
+    if rule is None:
         return Derivatives(WHOLE, WHOLE, WHOLE, any(a.varies for a in args))
     with np.errstate(all="ignore"):
         out = rule(expr, args, nulls)
@@ -151,30 +156,43 @@ def _abs(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) -> Der
     return Derivatives(value, first, second, True)
 
 
-def _sqrt(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) -> Derivatives:
+def _real(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) -> Derivatives:
+    """A function of one number that never falls, by the rules of its entry in the table of functions."""
     (a,) = args
-    value = iv.sqrt(a.value)
-    if a.varies:
-        nulls.add(a.value.lo < 0, expr, "may be the root of a negative number")
-    first = iv.recip(iv.mul(iv.TWO, value))
-    second = iv.neg(iv.recip(iv.mul(iv.point(4.0), iv.mul(value, a.value))))
-    return _unary(a, value, first, second)
+    rules = FUNCTIONS[expr.op].real
+    assert rules is not None
+    if a.varies and rules.undefined:
+        outside = a.value.lo < rules.least if rules.closed else a.value.lo <= rules.least
+        nulls.add(outside, expr, rules.undefined)
+    value = _checked(expr, iv.of_real(rules, a.value), a.varies, nulls)
+    if not a.varies:
+        return Derivatives(value)
+    given: dict[Expr, Interval] = {_X: a.value, _Y: value}
+    return _unary(a, value, _enclosed(rules.slope(_X, _Y), given), _enclosed(rules.bend(_X, _Y), given))
 
 
-def _exp(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) -> Derivatives:
-    (a,) = args
-    value = _checked(expr, iv.exp(a.value), a.varies, nulls)
-    return _unary(a, value, value, value)
+_X, _Y = Column("", "x", Type.DOUBLE), Column("", "y", Type.DOUBLE)
 
 
-def _ln(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) -> Derivatives:
-    (a,) = args
-    if a.varies:
-        nulls.add(a.value.lo <= 0, expr, "may be the logarithm of 0 or a negative number")
-    scale = iv.INVERSE_LN10 if expr.op == "log10" else ONE
-    value = iv.mul(iv.ln(a.value), scale)
-    first, second = iv.recip(a.value), _inverse_first(a.value)
-    return _unary(a, value, iv.mul(scale, first), iv.mul(scale, second))
+def _enclosed(expr: Expr, given: Mapping[Expr, Interval]) -> Interval:
+    """The values of a derivative; 0 in a divisor is a limit, since the function has a value there."""
+    if isinstance(expr, Column):
+        return given[expr]
+    if isinstance(expr, Literal):
+        assert isinstance(expr.value, float)
+        return iv.point(expr.value)
+    args = tuple(_enclosed(arg, given) for arg in expr.args)
+    if expr.op == "/":
+        numerator = expr.args[0]
+        if isinstance(numerator, Literal) and numerator.value in (1.0, -1.0):
+            inverse = iv.recip(args[1])
+            return inverse if numerator.value == 1.0 else iv.neg(inverse)
+        return iv.div(*args)
+    if expr.op == "*" and expr.args[0] == expr.args[1]:
+        return iv.square(args[0])
+    rule = _rule(expr)
+    assert rule is not None, "a derivative has no conditions"
+    return rule(expr, tuple(map(Derivatives, args)), PossibleNulls()).value
 
 
 def whole_exponent(expr: Call) -> int | None:
@@ -250,7 +268,7 @@ def _opaque(expr: Call, args: tuple[Derivatives, ...], _nulls: PossibleNulls) ->
 
 
 _POSITIVE = iv.span(0.0, math.inf)
-_RULES: dict[str, Callable[[Call, tuple[Derivatives, ...], PossibleNulls], Derivatives]] = {
+_RULES: dict[str, _Rule] = {
     "+": _sum_rule,
     "-": _sum_rule,
     DIFFERENCE: _sum_rule,
@@ -258,17 +276,22 @@ _RULES: dict[str, Callable[[Call, tuple[Derivatives, ...], PossibleNulls], Deriv
     "/": _quotient,
     "neg": _neg,
     "abs": _abs,
-    "sqrt": _sqrt,
-    "exp": _exp,
-    "ln": _ln,
-    "log10": _ln,
     "power": _power,
     "least": _extreme,
     "greatest": _extreme,
-    **dict.fromkeys(STEPS, step),
     "mod": remainder,
     "coalesce": coalesce,
-    **dict.fromkeys(COMPUTED, computed),
     **dict.fromkeys(BITS, bits),
     OPAQUE: _opaque,
 }
+
+
+def _rule(expr: Call) -> _Rule | None:
+    """The rule of an operator; None for conditions and CASE, which are no numbers here."""
+    if expr.op in _RULES:
+        return _RULES[expr.op]
+    function = FUNCTIONS[expr.op]
+    if function.real is not None or function.steps is not None:
+        return _real if function.real is not None else step
+    number = expr.type is not Type.BOOLEAN and expr.op != "case"
+    return computed if number or function.computed else None

@@ -3,56 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from tamis.certificates.interval_arithmetic import intervals as iv
 from tamis.certificates.interval_arithmetic.derivatives import REWRITE, Derivatives, PossibleNulls
-from tamis.certificates.interval_arithmetic.intervals import WHOLE, ZERO, Array, Interval, Mask
-from tamis.expressions.instants import FIRST, LAST
+from tamis.certificates.interval_arithmetic.intervals import WHOLE, ZERO, Interval, Mask
+from tamis.expressions.functions.entry import FUNCTIONS, Steps
+from tamis.expressions.functions.rounding import rounded
 from tamis.expressions.nodes import Call, Literal, Type
-from tamis.expressions.vectorized.steps import half_away, rounded
 
 # Beyond this size, rounding to a number of digits may overflow, and the function may fall.
 MOST_ROUNDED = 1e250
 _RISING = iv.span(0.0, math.inf)
-_AT_ENDS: dict[str, Callable[[Array], Array]] = {
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    "sign": np.sign,
-    "to_int": np.rint,
-    "to_bigint": np.rint,
-}
-_RANGES = {
-    "length": iv.span(0.0, 2.0**40),
-    "date_part": iv.span(0.0, 60e6),
-    "date_trunc": iv.span(FIRST, LAST),
-    "to_timestamp": iv.span(FIRST, LAST),
-}
-_LIMITS = {"to_int": 2.0**31, "to_bigint": 2.0**63}
 
 
 def step(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) -> Derivatives:
     """A function that rounds: its slope is 0 or, at a step, infinite."""
     a = args[0]
-    value = _rounded(expr, a.value)
-    if expr.op in _LIMITS and a.varies:
-        limit = _LIMITS[expr.op]
+    steps = FUNCTIONS[expr.op].steps
+    assert steps is not None
+    value = _rounded(expr, steps, a.value)
+    if steps.limit is not None and a.varies:
+        limit = float(steps.limit)
         nulls.add((value.lo < -limit) | (value.hi >= limit), expr, "may be too large for its type")
     if not a.varies:
         return Derivatives(value)
     return Derivatives(value, iv.mul(_RISING, a.first), WHOLE, True)
 
 
-def _rounded(expr: Call, a: Interval) -> Interval:
-    """The values of a function of `STEPS` over an interval."""
-    if expr.op in _AT_ENDS:
-        return iv.at_ends(_AT_ENDS[expr.op], a)
+def _rounded(expr: Call, steps: Steps, a: Interval) -> Interval:
+    """The values of a function with steps over an interval."""
     digits = digits_of(expr)
     if digits == 0:
-        return iv.at_ends(half_away, a)
+        return iv.at_ends(steps.ends, a)
     small = a.magnitude < MOST_ROUNDED
     near = iv.at_ends(lambda x: rounded(np.where(small, x, 0.0), digits), a)
     apart = 10.0**-digits
@@ -94,7 +78,7 @@ def computed(expr: Call, args: tuple[Derivatives, ...], nulls: PossibleNulls) ->
     varies = any(a.varies for a in args)
     if varies:
         nulls.add(np.ones((), np.bool_), expr, "is a function of which nothing is proved", REWRITE)
-    return Derivatives(_RANGES.get(expr.op, WHOLE), WHOLE, WHOLE, varies)
+    return Derivatives(iv.span(*FUNCTIONS[expr.op].between), WHOLE, WHOLE, varies)
 
 
 def coalesce(_: Call, args: tuple[Derivatives, ...], _nulls: PossibleNulls) -> Derivatives:

@@ -33,6 +33,7 @@ from tamis.certificates.interval_arithmetic.subdivision import (
 from tamis.certificates.scalars.scalar import constant, subexpressions, substituted
 from tamis.expressions.exact.polynomials import polynomial
 from tamis.expressions.exact.rounding import NOT_NEGATIVE, Margin, bound
+from tamis.expressions.functions.entry import FUNCTIONS
 from tamis.expressions.nodes import (
     COMPARISONS,
     LARGEST_EXACT_INTEGER,
@@ -205,8 +206,9 @@ def relative_error(expr: Expr, box: Box, *, last: bool = False) -> RelativeError
     x, y = parts[0], parts[-1]
     if x is None:
         return None
-    if expr.op in ("exp", "ln", "log10"):
-        small = 0.0 if last or expr.op != "exp" else _smallest(expr, box)
+    real = FUNCTIONS[expr.op].real
+    if real is not None and not real.correctly_rounded:
+        small = 0.0 if last or not real.underflows else _smallest(expr, box)
         return RelativeError(_LIBRARY, small) if x == _EXACT else None
     if expr.op == "power" and (n := constant(expr.args[1])) is not None:
         return _power_error(expr, x, float(n), 0.0 if last else _smallest(expr, box), box)

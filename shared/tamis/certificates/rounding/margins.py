@@ -16,7 +16,8 @@ from tamis.certificates.interval_arithmetic.subdivision import derivatives_over
 from tamis.certificates.rounding.comparison_order import greatest_size, relative_error
 from tamis.certificates.scalars.scalar import added, constant
 from tamis.expressions.exact.rounding import bound
-from tamis.expressions.nodes import COMPARISONS, STEPS, Call, Column, Expr, Type, aliases, columns
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Type, aliases, columns
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 
@@ -56,7 +57,7 @@ def _comparisons(expr: Expr) -> Iterator[Call]:
 
 def _error(side: Expr, limit: float, box: Box) -> float:
     """The greatest error of a side whose value is near `limit`; infinity where no bound is known."""
-    if isinstance(side, Call) and side.op in ("abs", "neg", "mod", *STEPS):  # a step is far from most values
+    if isinstance(side, Call) and _keeps_size(side.op):
         return _error(side.args[0], limit, box)
     if isinstance(side, Call) and side.op in ("+", "-") and side.type is Type.DOUBLE:
         return sum(_whole_error(arg, box) for arg in side.args)
@@ -65,6 +66,11 @@ def _error(side: Expr, limit: float, box: Box) -> float:
     if isinstance(side, Call) and all(bound(arg) is None for arg in side.args):
         return 0.0
     return _whole_error(side, box)
+
+
+def _keeps_size(op: str) -> bool:
+    """True if an error of the argument is one of the result: a step is far from most values."""
+    return op in ("abs", "neg", "mod") or FUNCTIONS[op].steps is not None
 
 
 def _whole_error(expr: Expr, box: Box) -> float:

@@ -2,11 +2,9 @@
 
 | module | contents |
 |---|---|
-| `registry_option` | the option `--registry` |
-| `names` | completion of names on the command line |
+| `options` | choices, the option `--registry`, and completion of names that the registry has |
 | `sql_file`, `recordings` | files as input |
-| `tables` | tables in a terminal and in a pipe |
+| `tables` | tables in a terminal and in a pipe, and what statements have done |
 | `state_tables` | the state of the fleet as such tables |
-| `outcomes` | what statements have done |
 | `signals` | Ctrl-C and SIGTERM |
 """

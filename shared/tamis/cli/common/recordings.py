@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from tamis.cli.common.choices import Choice
+from tamis.cli.common.options import Choice
 from tamis.cli.common.output import say
 from tamis.cli.common.sql_file import STANDARD_INPUT
 from tamis.errors import InputError
@@ -16,7 +16,7 @@ from tamis.offline.wording import COMMAND
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.query.names import normalized_name
 from tamis.recordings.files import Format
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis.recordings.typed import Recording, read_recording
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from tamis.doctor.readings import unusual
+from tamis.doctor.registry import unusual
 from tamis.durations import seconds
 from tamis.instants import exact_text, iso_text
 from tamis.printable import printable

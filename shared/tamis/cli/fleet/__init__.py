@@ -2,7 +2,7 @@
 
 | module | contents |
 |---|---|
-| `up` | starts it; `_start_progress` shows how far the start is |
+| `up` | starts it, and shows how far the start is |
 | `demo` | starts it on real readings, and reports |
 | `doctor` | checks the machine and the fleet |
 """

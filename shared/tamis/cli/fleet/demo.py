@@ -36,8 +36,7 @@ Examples:
 def command(directory: Path | None, secure: bool) -> None:
     """Run the fleet on real readings for a minute, compare its alarms with the plain join, and report."""
     from tamis.local.demo import Progress as Seen
-    from tamis.local.demo import check, run, total
-    from tamis.local.demo_report import show
+    from tamis.local.demo import check, run, show, total
     from tamis.local.fleet import Fleet
 
     stopping = stop_event()

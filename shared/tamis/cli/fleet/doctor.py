@@ -7,9 +7,8 @@ from contextlib import closing
 import click
 from click.core import ParameterSource
 
-from tamis.cli.common.choices import Choice
+from tamis.cli.common.options import Choice, registry_option
 from tamis.cli.common.output import write, write_json
-from tamis.cli.common.registry_option import registry_option
 from tamis.printable import printable
 from tamis.web.registry_client import RegistryClient
 

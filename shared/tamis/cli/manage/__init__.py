@@ -2,12 +2,12 @@
 
 | module | contents |
 |---|---|
-| `apply`, `drop` | definitions at the registry |
+| `apply` | `tamis apply` and `tamis drop`: definitions at the registry |
 | `get` | their state |
 | `sql` | the shell for both |
 | `watch` | alarms and episodes as they come from Kafka |
-| `_definitions`, `_silences` | for it: facts of alerts, and what is silenced |
-| `silence`, `unsilence`, `acknowledge` | notifications that people don't need now |
+| `_followed` | for it: facts of alerts, and what is silenced |
+| `silence` | `tamis silence`, `unsilence`, `acknowledge`: notifications that people don't need now |
 | `redeliver` | notifications among the dead letters |
 | `token` | a token of the registry or of edges |
 | `completion` | completion by the shell |

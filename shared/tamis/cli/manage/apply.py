@@ -1,14 +1,14 @@
-"""`tamis apply`: apply SQL statements at the registry."""
+"""`tamis apply` and `tamis drop`: definitions at the registry."""
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import click
 
-from tamis.cli.common.outcomes import show_outcome
-from tamis.cli.common.output import say, write_json
-from tamis.cli.common.registry_option import DEFAULT_URL, registry_option
+from tamis.cli.common.options import DEFAULT_URL, Choice, names_by, registry_option
+from tamis.cli.common.output import say, write, write_json
 from tamis.cli.common.sql_file import file_name, read_sql, show_notices
-from tamis.query.inline_patterns import inline_patterns
 from tamis.web.registry_client import RegistryClient
 
 
@@ -30,6 +30,9 @@ def command(source: str, as_json: bool, registry: RegistryClient) -> None:
     The exit code is 0 if all are applied, 1 if a query is refused (its memory isn't proven to be bounded, or
     a condition can't be executed), and 2 if the input is wrong.
     """
+    from tamis.cli.common.tables import show_outcome
+    from tamis.query.statements.inline_patterns import inline_patterns
+
     file = file_name(source)
     inlined = inline_patterns(read_sql(source), file)
     show_notices(inlined.notices)
@@ -41,3 +44,29 @@ def command(source: str, as_json: bool, registry: RegistryClient) -> None:
         say(f"applied at {registry.url}")
     for outcome in outcomes:
         show_outcome(outcome)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis drop alert condensation
+  tamis drop stream air
+  tamis drop shard tank:roof/post
+"""
+)
+@click.argument("kind", type=Choice(["alert", "stream", "function", "table", "pattern", "shard"]))
+@click.argument("name", shell_complete=names_by("kind"))
+@registry_option
+def drop(kind: str, name: str, registry: RegistryClient) -> None:
+    """Drop an alert, stream, function, table or pattern, or give up a shard.
+
+    No query may read what is dropped. Give up a shard if nothing more comes from it, because its source or
+    its edge is broken or was removed: joins no longer wait for it, and it makes no alert degraded. It comes
+    back with its next reading.
+    """
+    answer = registry.request("DELETE", f"/v1/{kind}s/{quote(name, safe='')}")
+    if kind == "shard":
+        write(f"shard {name} dropped")
+        return
+    (outcome,) = answer
+    write(f"{outcome['kind']} {outcome['name']} dropped (plan {outcome['plan']})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from tamis.cli.common.choices import Choice
+from tamis.cli.common.options import Choice
 
 _SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 _VARIABLE = "_TAMIS_COMPLETE"  # by which click recognises a call of the script

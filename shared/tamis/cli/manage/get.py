@@ -7,10 +7,8 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from tamis.cli.common.choices import Choice
-from tamis.cli.common.names import names_by
+from tamis.cli.common.options import Choice, names_by, registry_option
 from tamis.cli.common.output import say, write_json
-from tamis.cli.common.registry_option import registry_option
 from tamis.cli.common.state_tables import HEADINGS, NAMELESS, state_notes, state_rows
 from tamis.cli.common.tables import show_notes, show_table
 from tamis.errors import InputError

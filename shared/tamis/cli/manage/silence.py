@@ -1,20 +1,18 @@
-"""`tamis silence`: silence alerts for some time."""
+"""`tamis silence`, `unsilence` and `acknowledge`: notifications that people don't need now."""
 
 from __future__ import annotations
 
 import getpass
 from typing import Any
+from urllib.parse import quote
 
 import click
 import orjson
 
-from tamis.cli.common.names import names_of
+from tamis.cli.common.options import names_of, registry_option
 from tamis.cli.common.output import say, write, write_json
-from tamis.cli.common.registry_option import registry_option
-from tamis.cli.common.state_tables import covered
 from tamis.errors import InputError
 from tamis.instants import iso_text
-from tamis.query.units import parse_duration
 from tamis.web.registry_client import RegistryClient
 
 
@@ -57,6 +55,9 @@ def command(
     given several times, one of its values is enough. Sinks for programs (alertmanager, mqtt, kafka) ignore
     silences, unless their configuration says otherwise.
     """
+    from tamis.cli.common.state_tables import covered
+    from tamis.query.units import parse_duration
+
     wanted: dict[str, Any] = {"seconds": parse_duration(duration) / 1e6, "comment": comment, "by": caller()}
     if alerts:
         wanted["alerts"] = list(alerts)
@@ -106,3 +107,48 @@ def _key(text: str) -> list[Any]:
         return list(orjson.loads(text))
     except ValueError:
         raise InputError(f"'{text}' is no JSON list", where="--key", hint='write it as ["k1", 3]') from None
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis unsilence 5f0c
+"""
+)
+@click.argument("silence", metavar="ID")
+@registry_option
+def unsilence(silence: str, registry: RegistryClient) -> None:
+    """End a silence before its time. The beginning of its identity is enough."""
+    known = [one["id"] for one in registry.request("GET", "/v1/silences")]
+    found = [one for one in known if one.startswith(silence)]
+    if len(found) != 1:
+        what = "several silences begin" if found else "no silence begins"
+        raise InputError(f"{what} with '{silence}'", hint="tamis get silences lists what there is")
+    registry.request("DELETE", f"/v1/silences/{found[0]}")
+    write(f"silence {found[0]} ended")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  tamis acknowledge 5f0c92ab --comment "on my way"
+"""
+)
+@click.argument("episode")
+@click.option("--comment", default="", help="A word for others.")
+@click.option("--undo", is_flag=True, help="Take the acknowledgement back.")
+@registry_option
+def acknowledge(episode: str, comment: str, undo: bool, registry: RegistryClient) -> None:
+    """Tell others that you look after an open episode. It changes no notification.
+
+    `tamis watch` shows the beginning of the identity of each episode, which is enough here, and `tamis get
+    acknowledgements` who looks after which.
+    """
+    path = f"/v1/episodes/{quote(episode, safe='')}/acknowledgement"
+    if undo:
+        registry.request("DELETE", path)
+        write(f"acknowledgement of episode {episode} taken back")
+        return
+    wanted = orjson.dumps({"comment": comment, "by": caller()})
+    made = registry.request("POST", path, wanted, media_type="application/json")
+    write(f"episode {made['episode']} acknowledged" + (f" by {made['by']}" if made["by"] else ""))

@@ -6,8 +6,8 @@ import sys
 
 import click
 
+from tamis.cli.common.options import registry_option
 from tamis.cli.common.output import write_json
-from tamis.cli.common.registry_option import registry_option
 from tamis.cli.common.sql_file import STANDARD_INPUT, file_name, read_sql
 from tamis.errors import InputError
 from tamis.web.registry_client import RegistryClient

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import click
 import yaml
 
-from tamis.cli.common.choices import Choice
+from tamis.cli.common.options import Choice
 from tamis.cli.common.output import write, write_json
 from tamis.errors import InputError
 from tamis.query.units import parse_duration

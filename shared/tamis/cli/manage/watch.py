@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from tamis.cli.common.names import names_of
+from tamis.cli.common.options import names_of
 from tamis.cli.common.output import say, write, write_json
 from tamis.cli.common.signals import stop_event
 from tamis.cli.common.state_tables import SHORT, key_texts, shown
-from tamis.cli.manage._definitions import UNKNOWN, DefinitionFacts, Definitions
-from tamis.cli.manage._silences import Silences
+from tamis.cli.manage._followed import UNKNOWN, DefinitionFacts, Definitions, Silences
 from tamis.errors import InputError, UnavailableError
 from tamis.instants import iso_text
 from tamis.messaging.topics import ALARMS, EPISODES, PLANS, STATEMENTS

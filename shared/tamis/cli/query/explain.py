@@ -7,13 +7,13 @@ from typing import get_args
 
 import click
 
-from tamis.cli.common.choices import Choice
+from tamis.cli.common.options import Choice
 from tamis.cli.common.output import write, write_json
 from tamis.cli.common.recordings import as_arrived_option, files_of, read_recordings
 from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError, SqlErrors
 from tamis.offline.explain import asked_queries, explained
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 
 FLEET_HINT = (
     "A file is explained by its own statements alone. If the fleet has these streams, ask it: "

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from tamis.cli.common.choices import Choice
+from tamis.cli.common.options import Choice
 from tamis.cli.common.output import write, write_json
 from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError, RefusedError

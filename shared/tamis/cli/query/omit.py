@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from tamis.cli.common.choices import Choice
+from tamis.cli.common.options import Choice
 from tamis.cli.common.output import say
 from tamis.offline.omit import Rule, retained_rows
 from tamis.offline.wording import COMMAND

@@ -18,7 +18,7 @@ from tamis.offline.retained_series import RetainedSeries, retained_series
 from tamis.offline.run import chosen_query
 from tamis.offline.wording import COMMAND
 from tamis.recordings.files import Format
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 
 _Picture = Literal["png", "svg", "pdf"]
 _INCHES = (11.0, 5.0)
@@ -96,7 +96,7 @@ def _show(series: RetainedSeries) -> None:
 def _rendered(series: RetainedSeries, picture: _Picture) -> bytes:
     from matplotlib.figure import Figure
 
-    from tamis.offline.retained_plot import draw
+    from tamis.offline.retained_series import draw
 
     figure = Figure(figsize=_INCHES)
     draw(figure.subplots(), series)

@@ -10,7 +10,7 @@ from tamis.cli.common.sql_file import statements_of
 from tamis.offline.run import chosen_query, rows_of
 from tamis.offline.wording import COMMAND
 from tamis.recordings.files import Format, format_of, write_table
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 
 
 @click.command(

@@ -7,24 +7,22 @@ from typing import TypeVar, get_args
 
 import click
 
-from tamis.cli.common.choices import Choice
+from tamis.cli.common.options import Choice
 from tamis.cli.common.output import say, write, write_json
 from tamis.cli.common.recordings import as_arrived_option, files_of
 from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError
-from tamis.evaluation.watched_recording import watched_recording
-from tamis.offline.recordings import warn_of_absent_columns
+from tamis.offline.recordings import warn_of_absent_columns, watched_recording
 from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
 from tamis.query.names import normalized_name, suggest
 from tamis.query.units import parse_duration, parse_rate
 from tamis.recordings.files import Format
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis.recordings.typed import read_recording
-from tamis.sizing.estimate import estimate
+from tamis.sizing.estimate import document, estimate, text
+from tamis.sizing.figures import unit_costs
 from tamis.sizing.fleet import Operation
 from tamis.sizing.load import Given, StreamLoad, load_of
-from tamis.sizing.report import document, text
-from tamis.sizing.unit_costs import unit_costs
 
 T = TypeVar("T")
 

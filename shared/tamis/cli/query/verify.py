@@ -13,11 +13,10 @@ from tamis.cli.common.output import write, write_json
 from tamis.cli.common.recordings import files_of, read_recordings, recording_options
 from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError
-from tamis.offline.verdict_text import text
-from tamis.offline.verify import verify
+from tamis.offline.verify import text, verify
 from tamis.printable import printable
 from tamis.recordings.files import Format
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 
 
 @click.command(

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import completion_is_selected
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text.utils import split_lines
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import Lexer
+from prompt_toolkit.styles import Style
 
 from tamis.cli.common.output import say, write
 from tamis.cli.shell.completion import FORMS, SqlCompleter
-from tamis.cli.shell.highlighting import STYLE, SqlLexer
 from tamis.cli.shell.statements import results, show
 from tamis.errors import SqlError, TamisError
 from tamis.query.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, SIMILARITY_FUNCTIONS
 from tamis.query.syntax.dialect import WORDS
 from tamis.query.syntax.text import Text, split
 from tamis.web.registry_client import RegistryClient
+
+# Colours of the terminal's own palette, which fits light and dark backgrounds.
+STYLE = Style.from_dict(
+    {
+        "sql.keyword": "bold ansiblue",
+        "sql.function": "ansimagenta",
+        "sql.name": "ansicyan",
+        "sql.string": "ansigreen",
+        "sql.number": "ansigreen",
+        "sql.comment": "italic ansibrightblack",
+    }
+)
+_PART = re.compile(
+    r"(?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))|(?P<string>'(?:[^']|'')*(?:'|\Z))|(?P<quoted>\"[^\"]*(?:\"|\Z))"
+    r"|(?P<number>\b\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\b)|(?P<word>[^\W\d]\w*)|(?P<other>\s+|.)",
+    re.DOTALL,
+)
 
 HISTORY = ".tamis_history"  # in the home directory
 # A prompt waits for the names, so a registry that is slow or away costs no more than this.
@@ -40,6 +63,37 @@ A statement ends with ; and may have several lines. Tab completes, the arrow up 
   \\q or quit   ends, as Ctrl-D    Ctrl-R   searches the history
 
 Edges omit readings that no query needs. These are in no topic, so SELECT doesn't show them."""
+
+
+def fragments(text: str, names: dict[str, Any]) -> StyleAndTextTuples:
+    """The text in parts, each with the class of its style."""
+    keywords = {word for phrase in names["keywords"] for word in phrase.split()}
+    functions = {*names["builtin"], *(one["name"] for one in names["functions"])}
+    known = {one["name"] for one in names["streams"]} | {*names["alerts"], *names["patterns"]}
+    found: StyleAndTextTuples = []
+    for match in _PART.finditer(text):
+        kind, part = str(match.lastgroup), match.group()
+        if kind == "word":
+            if part.lower() in known:
+                kind = "name"
+            elif part.lower() in functions and text[match.end() :].lstrip().startswith("("):
+                kind = "function"
+            elif part.upper() in keywords:
+                kind = "keyword"
+        found.append((f"class:sql.{kind}", part))
+    return found
+
+
+class SqlLexer(Lexer):
+    """The colours for prompt_toolkit; `names` returns the newest document of the registry."""
+
+    def __init__(self, names: Callable[[], dict[str, Any]]) -> None:
+        self._names = names
+
+    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        """The function that returns the parts of a line."""
+        lines = list(split_lines(fragments(document.text, self._names())))
+        return lambda number: lines[number] if number < len(lines) else []
 
 
 class _Names:

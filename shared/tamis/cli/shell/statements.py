@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tamis.cli.common.outcomes import show_outcome
 from tamis.cli.common.output import say
 from tamis.cli.common.sql_file import show_notices
-from tamis.cli.common.tables import show_table
-from tamis.cli.shell.newest_readings import NewestReadings, newest_readings
-from tamis.cli.shell.readings_query import is_select, readings_query, statement_of
+from tamis.cli.common.tables import show_outcome, show_table
+from tamis.cli.shell.newest_readings import (
+    NewestReadings,
+    is_select,
+    newest_readings,
+    readings_query,
+    statement_of,
+)
 from tamis.durations import seconds
 from tamis.errors import SqlError, SqlErrors
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Value
 from tamis.instants import iso_text
-from tamis.query.inline_patterns import inline_patterns
+from tamis.query.statements.inline_patterns import inline_patterns
 from tamis.query.syntax.text import Piece, Text, split
 from tamis.web.registry_client import RegistryClient
 

@@ -24,15 +24,14 @@ from numpy.typing import NDArray
 
 from tamis.analysis.conjuncts import flatten_and, time_distances
 from tamis.analysis.time_conditions import bounds_of
-from tamis.evaluation.kernels import expand, windows
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.standing.contract import Batch, Rows
+from tamis.evaluation.standing.row_store import WaitingTuples
 from tamis.evaluation.standing.state import pack_state, unpack_state
-from tamis.evaluation.standing.waiting_tuples import WaitingTuples
 from tamis.evaluation.standing.window_aggregates.row_joins import JoinStep, join_steps
-from tamis.evaluation.temporal_join import BLOCK, blocks
+from tamis.evaluation.temporal_join import BLOCK, blocks, expand, windows
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, aliases, columns
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Columns, Vector
 from tamis.query.model import Catalog, ColumnDef, Query, StreamDef, Window, same_window
 

@@ -1,21 +1,28 @@
 """Exact arithmetic on numbers: rational where the operations are, else enclosed by balls of Arb.
 
-`+ - * /` and integer powers of rational numbers are rational. `exp`, `ln`, `log10`, `sqrt` and other powers
+`+ - * /` and integer powers of rational numbers are rational. Other powers and the functions of the C library
 are enclosed by balls (real intervals by midpoint and radius) at the precision of flint's context. A result
 that is NULL when it is computed with DOUBLEs or integers is NULL here, too: beyond the greatest DOUBLE,
 beyond 64 bits, and outside of the domain of an operation.
+
+`floor`, `ceil`, `trunc`, `sign`, `mod`, `round` to whole numbers and the CASTs to integers have their exact
+meaning. `round` with digits is by definition the computed function, whose results are DOUBLEs: 0.3 and not
+3/10. Of a number that is no DOUBLE, it rounds the nearest DOUBLE.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from fractions import Fraction
 from typing import TypeAlias
 
+import numpy as np
 from flint import arb, fmpq
 
-from tamis.expressions.nodes import Call, Type
+from tamis.expressions.functions.entry import FUNCTIONS, RealFunction
+from tamis.expressions.functions.rounding import rounded
+from tamis.expressions.nodes import Call, Expr, Literal, Type
 from tamis.expressions.vectors import Value
 
 _GREATEST_DOUBLE = sys.float_info.max
@@ -100,9 +107,14 @@ def extreme(op: str, args: list[Number]) -> Number:
 
 
 def operation(expr: Call, args: list[Number]) -> Number:
-    """An arithmetic operator of arguments that are neither NULL nor UNKNOWN."""
+    """An operator of numbers, of arguments that are neither NULL nor UNKNOWN."""
     a = args[0]
     assert isinstance(a, (fmpq, arb))
+    function = FUNCTIONS[expr.op]
+    if function.steps is not None:
+        return _step(expr, a)
+    if function.real is not None:
+        return _real(function.real, a)
     match expr.op:
         case "neg":
             return -a
@@ -110,8 +122,10 @@ def operation(expr: Call, args: list[Number]) -> Number:
             return a if bool(a >= 0) else -a if bool(a <= 0) else abs(ball(a))
         case "power":
             return _power(a, args[1])
-        case "exp" | "ln" | "log10" | "sqrt":
-            return _function(expr.op, a)
+        case "mod":
+            return _remainder(a, args[1])
+    if expr.op not in ("+", "-", "*", "/"):
+        return UNKNOWN  # its entry has no rules for proofs
     b = args[1]
     assert isinstance(b, (fmpq, arb))
     if isinstance(a, arb) or isinstance(b, arb):
@@ -130,28 +144,29 @@ def operation(expr: Call, args: list[Number]) -> Number:
     raise AssertionError(expr.op)
 
 
-_FUNCTIONS: dict[str, Callable[[arb], arb]] = {"ln": arb.log, "sqrt": arb.sqrt}
-
-
-def _function(op: str, a: fmpq | arb) -> Number:
-    if op == "sqrt" and isinstance(a, fmpq):
-        if a < 0:
-            return None
+def _real(rules: RealFunction, a: fmpq | arb) -> Number:
+    """A function of one number that never falls, enclosed by the rule of its entry."""
+    if rules.scalar is math.sqrt and isinstance(a, fmpq) and a >= 0:
         top, bottom = math.isqrt(int(a.p)), math.isqrt(int(a.q))
         if top * top == a.p and bottom * bottom == a.q:
             return fmpq(top, bottom)
     argument = ball(a)
-    if op == "exp":
-        if bool(abs(argument) < _MOST_EXPONENT):
-            return argument.exp()
-        return None if bool(argument > _MOST_EXPONENT) else UNKNOWN
-    inside = argument >= 0 if op == "sqrt" else argument > 0
+    inside = argument >= rules.least if rules.closed else argument > rules.least
     if not bool(inside):
-        outside = argument < 0 if op == "sqrt" else argument <= 0
+        outside = argument < rules.least if rules.closed else argument <= rules.least
         return None if bool(outside) else UNKNOWN
-    if op == "log10":
-        return argument.log() / arb(10).log()
-    return _FUNCTIONS[op](argument)
+    if bool(argument > _MOST_EXPONENT) and _overflows(rules):
+        return None
+    enclosed: arb = rules.ball(argument)
+    return enclosed
+
+
+def _overflows(rules: RealFunction) -> bool:
+    try:
+        rules.scalar(_MOST_EXPONENT)
+    except OverflowError:
+        return True
+    return False
 
 
 def _power(a: fmpq | arb, b: Number) -> Number:
@@ -172,3 +187,49 @@ def _power(a: fmpq | arb, b: Number) -> Number:
         if b.q != 1:
             return None
     return UNKNOWN
+
+
+def _step(expr: Call, a: fmpq | arb) -> Number:
+    if isinstance(a, fmpq):
+        return _step_of_rational(expr, a)
+    # The functions never fall: their values at the ends of a ball enclose all others.
+    ends: list[Number] = [_step_of_rational(expr, end.fmpq()) for end in (a.lower(), a.upper())]
+    if any(end is None for end in ends):
+        return None if all(end is None for end in ends) and bool(abs(a) > 1) else UNKNOWN
+    return union(ends)
+
+
+def _step_of_rational(expr: Call, a: fmpq) -> fmpq | None:
+    value = Fraction(int(a.p), int(a.q))
+    if len(expr.args) > 1:
+        return _to_digits(value, expr.args[1])
+    steps = FUNCTIONS[expr.op].steps
+    assert steps is not None
+    whole = steps.exact(value)
+    return fmpq(whole) if steps.limit is None or -steps.limit <= whole < steps.limit else None
+
+
+def _to_digits(value: Fraction, digits: Expr) -> fmpq:
+    assert isinstance(digits, Literal)
+    assert isinstance(digits.value, int)
+    with np.errstate(all="ignore"):
+        nearest = rounded(np.array([float(value)]), digits.value)
+    return fmpq(*float(nearest[0]).as_integer_ratio())
+
+
+def _remainder(a: fmpq | arb, b: Number) -> Number:
+    assert isinstance(b, (fmpq, arb))
+    if isinstance(b, fmpq) and b == 0:
+        return None
+    if isinstance(a, fmpq) and isinstance(b, fmpq):
+        return a - b * math.trunc(Fraction(int((a / b).p), int((a / b).q)))
+    divisor = ball(b)
+    if divisor.contains(0):
+        return UNKNOWN
+    quotient = ball(a) / divisor
+    if not quotient.is_finite():
+        return UNKNOWN
+    low, high = (
+        math.trunc(Fraction(int(q.p), int(q.q))) for q in (quotient.lower().fmpq(), quotient.upper().fmpq())
+    )
+    return ball(a) - divisor * low if low == high else UNKNOWN

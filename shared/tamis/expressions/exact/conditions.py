@@ -13,7 +13,7 @@ import numpy as np
 from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
-from tamis.expressions.exact import steps
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.exact.arithmetic import (
     UNKNOWN,
     Number,
@@ -27,14 +27,13 @@ from tamis.expressions.exact.arithmetic import (
     within_type,
 )
 from tamis.expressions.exact.rounding import Margin
-from tamis.expressions.nodes import COMPARISONS, COMPUTED, OPAQUE, Call, Column, Expr, Literal, Type
-from tamis.expressions.vectorized.evaluate import evaluate
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Columns, Value
 
 TRUE, FALSE, NULL = 1, 2, 4
 ANY = TRUE | FALSE | NULL
 
-_AS_COMPUTED = (OPAQUE, *COMPUTED)
 _BITS = (128, 1_024, 8_192)  # precisions, tried in turn
 
 
@@ -67,7 +66,8 @@ def _inputs(condition: Expr, margins: tuple[Margin, ...]) -> list[Expr]:
     values = {margin.value for margin in margins}
 
     def visit(expr: Expr) -> None:
-        if expr in values or isinstance(expr, Column) or (isinstance(expr, Call) and expr.op in _AS_COMPUTED):
+        as_computed = isinstance(expr, Call) and FUNCTIONS[expr.op].computed
+        if expr in values or isinstance(expr, Column) or as_computed:
             found[expr] = None
         elif isinstance(expr, Call):
             for arg in expr.args:
@@ -173,8 +173,7 @@ class _Row:
             return None
         if any(arg is UNKNOWN for arg in args):
             return UNKNOWN
-        compute = steps.operation if expr.op in steps.OPERATORS else operation
-        return within_type(compute(expr, args), expr.type)
+        return within_type(operation(expr, args), expr.type)
 
 
 def _union_of(parts: Sequence[int]) -> int:

@@ -8,7 +8,7 @@ by a few units in the last place. A bound is twice as large, for its own roundin
 order.
 
 Columns, constants, choices between exact numbers, and integers (which are NULL if they overflow) have no
-error. Python functions and those of `COMPUTED` are exact by definition. A function that rounds a number is
+error. Python functions and those with `computed` are exact by definition. A function that rounds a number is
 exact if the number is; otherwise the steps within the number's error are its error. If a bound is NULL and
 its number isn't, nothing is known about the error.
 """
@@ -18,12 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from tamis.expressions.functions.entry import FUNCTIONS
 from tamis.expressions.nodes import (
     COMPARISONS,
-    COMPUTED,
     LARGEST_EXACT_INTEGER,
-    OPAQUE,
-    STEPS,
     Call,
     Column,
     Expr,
@@ -39,7 +37,6 @@ _LIBRARY = 2.0**-50  # 4 units in the last place: glibc's functions err by less 
 _UNDERFLOW = 2.0**-1022
 _SLACK = 1.0 + 2.0**-20  # for the rounding errors of the bounds
 _FEW_TERMS = 8
-_EXACT = (OPAQUE, *COMPUTED)
 _MOST_NESTED = 3  # functions that round: the bound of each contains that of its argument twice
 _ROUNDED_ONCE = ("+", "-", "*", "/", "sqrt")
 _ZERO = Literal(0.0, Type.DOUBLE)
@@ -132,11 +129,11 @@ def _bound(expr: Expr, known: dict[Expr, Expr], *, converted: bool = False) -> E
         return error
     if expr.type.integral:
         return _times(_OPERATION, _size(expr)) if converted and _inexact_integer(expr) else None
-    if not isinstance(expr, Call) or expr.op in _EXACT or expr.type is not Type.DOUBLE:
+    if not isinstance(expr, Call) or FUNCTIONS[expr.op].computed or expr.type is not Type.DOUBLE:
         return None
     if expr.op in ("case", "coalesce"):
         return _chosen(expr, known)
-    if expr.op in STEPS:
+    if FUNCTIONS[expr.op].steps:
         return _step(expr, known)
     if expr.op in ("+", "-") and (found := _long_sum(expr, known)) is not None:
         return found
@@ -154,16 +151,22 @@ def _bound(expr: Expr, known: dict[Expr, Expr], *, converted: bool = False) -> E
             return _product(expr, parts)
         case "/":
             return _quotient(expr, parts)
-        case "sqrt":
-            return _sum(None if parts[0] is None else call("/", parts[0], expr), _last_error(expr))
-        case "exp":
-            return _sum(_exponential_error(expr, parts[0]), _last_error(expr, _LIBRARY), _double(_UNDERFLOW))
-        case "ln" | "log10":
-            (a,) = parts
-            moved = None if a is None else call("/", a, _least_size(expr.args[0], a))
-            return _sum(moved, _last_error(expr, _LIBRARY))
-        case _:
+        case "power":
             return _power(expr, parts)
+    return _of_real(expr, parts[0]) if FUNCTIONS[expr.op].real else _UNKNOWN
+
+
+def _of_real(expr: Call, error: Expr | None) -> Expr:
+    """The error bound of a function of one number, by the rules of its entry."""
+    rules = FUNCTIONS[expr.op].real
+    assert rules is not None
+    moved = None
+    if error is not None:
+        if rules.moved is None:
+            return _UNKNOWN
+        moved = rules.moved(expr, error, _size(expr), _least_size(expr.args[0], error))
+    unit = _OPERATION if rules.correctly_rounded else _LIBRARY
+    return _sum(moved, _last_error(expr, unit), _double(_UNDERFLOW) if rules.underflows else None)
 
 
 def _long_sum(expr: Call, known: dict[Expr, Expr]) -> Expr | None:
@@ -233,9 +236,9 @@ def _integer(expr: Expr, known: dict[Expr, Expr]) -> Expr | None:
     """The error bound of an integer; None if that is 0. Only the functions that round DOUBLEs give integers
     that aren't exact.
     """
-    if not isinstance(expr, Call) or expr.op in _EXACT:
+    if not isinstance(expr, Call) or FUNCTIONS[expr.op].computed:
         return None
-    if expr.op in STEPS:
+    if FUNCTIONS[expr.op].steps:
         return _step(expr, known)
     parts = [_bound(arg, known) for arg in expr.args if arg.type is not Type.BOOLEAN]
     exact = conjunction(tuple(call("=", part, _ZERO) for part in parts if part is not None))
@@ -263,7 +266,7 @@ def _nesting(expr: Expr) -> int:
     """The most functions that round inside each other."""
     if not isinstance(expr, Call):
         return 0
-    return max(map(_nesting, expr.args)) + (expr.op in STEPS)
+    return max(map(_nesting, expr.args)) + (FUNCTIONS[expr.op].steps is not None)
 
 
 def _chosen(expr: Call, known: dict[Expr, Expr]) -> Expr | None:

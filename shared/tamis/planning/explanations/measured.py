@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from tamis.evaluation.replay import retained_rows
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Mask
 from tamis.persistent.dicts import PersistentDict
 from tamis.plan.model import Plan, StreamPlan

@@ -18,7 +18,7 @@ from tamis.durations import seconds
 from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type, columns, substitute
 from tamis.expressions.sql_text import identifier, interval
 from tamis.query.model import Catalog, Query, StreamDef
-from tamis.query.window_functions import WindowFunction
+from tamis.query.watches import WindowFunction
 
 # A number of readings that no window has.
 _MANY = 10**15

@@ -168,7 +168,7 @@ def _nested_partition(query: Query, catalog: Catalog) -> list[tuple[dict[str, st
     }
     found: list[tuple[dict[str, str], tuple[Column, ...]]] = []
     sources = {source.alias: source.stream for source in nested.query.sources}
-    for group in _partition(nested.query, nested.catalog(catalog)):
+    for group in _partition(nested.query, catalog.with_streams(nested.streams)):
         names: dict[str, set[str]] = {}
         complete = True
         for column in group:

@@ -4,10 +4,19 @@
 """
 
 from tamis.query.model.catalog import Catalog
-from tamis.query.model.queries import (
+from tamis.query.model.definitions import (
     WINDOW_COLUMNS,
     WINDOW_END,
     WINDOW_START,
+    ColumnDef,
+    FunctionDef,
+    PatternDef,
+    Rate,
+    Session,
+    TableDef,
+    Window,
+)
+from tamis.query.model.queries import (
     Absence,
     Aggregate,
     AsOfJoin,
@@ -16,10 +25,10 @@ from tamis.query.model.queries import (
     NestedQuery,
     Output,
     Query,
-    Session,
     Source,
-    Window,
+    StreamDef,
     same_window,
+    watched_stream,
 )
 from tamis.query.model.statements import (
     AlertDef,
@@ -31,15 +40,6 @@ from tamis.query.model.statements import (
     SetPaused,
     Show,
     Statement,
-)
-from tamis.query.model.streams import (
-    ColumnDef,
-    FunctionDef,
-    PatternDef,
-    Rate,
-    StreamDef,
-    TableDef,
-    watched_stream,
 )
 
 __all__ = [

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from tamis.identity_cache import IdentityCache
 from tamis.persistent.dicts import PersistentDict
 from tamis.query.file_access import UNRESTRICTED, FileAccess
+from tamis.query.model.definitions import FunctionDef, PatternDef, TableDef
+from tamis.query.model.queries import StreamDef
 from tamis.query.model.statements import AlertDef, DerivedDef
-from tamis.query.model.streams import FunctionDef, PatternDef, StreamDef, TableDef
 
 
 @dataclass
@@ -64,8 +66,10 @@ class Catalog:
             for stream in definition.query.watched
             if stream.name not in self.streams
         ]
-        if not missing:
-            return self
-        found = self.copy()
-        found.streams |= {stream.name: stream for stream in missing}
-        return found
+        return self.with_streams(missing) if missing else self
+
+    def with_streams(self, streams: Iterable[StreamDef]) -> Catalog:
+        """A copy that also has these streams."""
+        extended = self.copy()
+        extended.streams |= {stream.name: stream for stream in streams}
+        return extended

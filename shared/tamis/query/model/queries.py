@@ -1,4 +1,4 @@
-"""Queries with resolved names: their sources, conjuncts, columns and aggregates.
+"""Streams, and queries with resolved names: their sources, conjuncts, columns and aggregates.
 
 Every `Column` in the query of an alert or a derived stream has the alias of a source of this query and the
 name of a column of that source's *base* stream, because derived streams and functions are inlined.
@@ -6,49 +6,101 @@ name of a column of that source's *base* stream, because derived streams and fun
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from tamis.errors import Position
 from tamis.expressions.nodes import Call, Column, Expr, Type
-from tamis.query.model.streams import ColumnDef, StreamDef
-
-if TYPE_CHECKING:
-    from tamis.query.model.catalog import Catalog
-
-
-WINDOW_START, WINDOW_END = "window_start", "window_end"
-WINDOW_COLUMNS = (WINDOW_START, WINDOW_END)
-
-
-@dataclass(frozen=True)
-class Window:
-    """HOP, TUMBLE or CUMULATE over event time, in microseconds counted from 1970 in UTC.
-
-    The windows of HOP and TUMBLE are [offset + k * slide, offset + k * slide + size) for every integer k. The
-    size is a multiple of the slide; for TUMBLE the two are equal. The `cumulative` windows are
-    [offset + k * size, offset + k * size + j * slide) for j from 1 to size / slide. The offset is less than
-    the distance of two starts, and not negative.
-    """
-
-    slide: int
-    size: int
-    offset: int = 0
-    cumulative: bool = False
+from tamis.query.model.definitions import (
+    MAX_AHEAD,
+    MAX_STALL,
+    WINDOW_COLUMNS,
+    ColumnDef,
+    Rate,
+    Session,
+    Window,
+)
+from tamis.query.watches import HISTORY, AnyWatch, WindowFunction, watched_name
 
 
 @dataclass(frozen=True)
-class Session:
-    """SESSION over event time, in microseconds: tuples of one key, each at most `gap` after the one before.
-
-    The key is the columns `by`. With a `greatest` length, a session is cut at each multiple of it after its
-    first tuple.
+class StreamDef:
+    """CREATE STREAM s (…): a raw stream. Durations are in microseconds. `time` is None for a stream without
+    a watermark, `max_ahead` None if event times may be any time ahead of the clock.
     """
 
-    gap: int
-    greatest: int | None
-    by: tuple[str, ...]
+    name: str
+    columns: tuple[ColumnDef, ...]
+    time: str | None
+    delay: int  # WATERMARK FOR time AS time - delay
+    keys: int | None = None
+    rate: Rate | None = None
+    max_stall: int = MAX_STALL
+    idle_timeout: int | None = None
+    max_ahead: int | None = MAX_AHEAD
+    max_ahead_given: bool = False  # declared, so that it holds for replayed recordings, too
+    finite: bool = False
+    until: int | None = None
+    value_format: Literal["json", "avro", "protobuf"] = "json"  # of the values in its topics
+    time_unit: Literal["s", "ms", "us", "ns"] | None = None  # of event times that are numbers
+    history: int = HISTORY  # the greatest age of the readings that window functions see by rows
+    functions: tuple[
+        str, ...
+    ] = ()  # called by the statement, here and below; they can't be dropped before it
+    # Of a watched stream: the raw stream, and the watches whose columns it adds (`tamis.query.watches`).
+    base: str | None = None
+    watches: tuple[AnyWatch, ...] = ()
+    # Of a backfill stream, which only plans have: the raw stream, and the least event time of its readings.
+    origin: str | None = None
+    begin: int | None = None
+    # Of a stream of aggregates: the query whose rows are its tuples (`query.selects.aggregated_streams`).
+    aggregates: Query | None = None
+    sql: str = ""
+    position: Position = field(default=Position(1, 1), compare=False)
+
+    def column(self, name: str) -> ColumnDef | None:
+        """The column with that name; None if there is none."""
+        return next((c for c in self.columns if c.name == name), None)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Names of the KEY columns."""
+        return tuple(c.name for c in self.columns if c.key)
+
+    @property
+    def recorded_columns(self) -> tuple[ColumnDef, ...]:
+        """The columns that readings have: all but those of the watches."""
+        added = {column.name for watch in self.watches for column in watch.columns}
+        return tuple(column for column in self.columns if column.name not in added)
+
+    @property
+    def shown_name(self) -> str:
+        """The name of the stream in SQL: a watched stream is shown as its base, a backfill stream as the raw
+        stream.
+        """
+        return self.base or self.origin or self.name
+
+
+def watched_stream(base: StreamDef, watches: tuple[AnyWatch, ...]) -> StreamDef:
+    """The raw stream `base` with the columns of these watches."""
+    known = sorted(dict.fromkeys(watches), key=lambda watch: watch.digest)
+    checks = {column.name: column.check for column in base.columns if column.check is not None}
+    added = tuple(
+        ColumnDef(column.name, column.type, check=domains.get(column))
+        for watch in known
+        for domains in (
+            {watch.column: watch.domain(checks)} if isinstance(watch, WindowFunction) else watch.domains,
+        )
+        for column in watch.columns
+    )
+    return replace(
+        base,
+        name=watched_name(base.name, tuple(known)),
+        columns=(*base.columns, *added),
+        base=base.name,
+        watches=tuple(known),
+    )
 
 
 @dataclass(frozen=True)
@@ -272,9 +324,3 @@ class NestedQuery:
 
     streams: tuple[StreamDef, ...]
     query: Query
-
-    def catalog(self, catalog: Catalog) -> Catalog:
-        """The catalogue that also has the streams of aggregates."""
-        found = catalog.copy()
-        found.streams |= {stream.name: stream for stream in self.streams}
-        return found

@@ -7,8 +7,8 @@ from typing import Literal
 
 from tamis.errors import Position
 from tamis.query.backfill import From
-from tamis.query.model.queries import Query
-from tamis.query.model.streams import FunctionDef, PatternDef, StreamDef, TableDef
+from tamis.query.model.definitions import FunctionDef, PatternDef, TableDef
+from tamis.query.model.queries import Query, StreamDef
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,45 @@ import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, pairwise
 from math import isfinite
 from pathlib import Path
+
+import numpy as np
 
 from tamis.durations import seconds
 from tamis.errors import InputError
 from tamis.query.file_access import FileAccess
 from tamis.query.file_text import SAMPLE, encoding_problem, number_hint, separator_hint
 from tamis.query.names import counted, suggest
-from tamis.query.patterns.inline_text import MOST_CHARACTERS
-from tamis.query.patterns.resampling import median_step, resampled
+from tamis.query.patterns.watch_text import MOST_CHARACTERS
 from tamis.query.units import parse_timestamp
 from tamis.query.watches import NamedPattern
+
+
+def median_step(times: Sequence[int]) -> int:
+    """The median distance of increasing times, rounded down, at least 1.
+
+    >>> median_step([0, 10, 20, 35])
+    10
+    """
+    distances = sorted(later - earlier for earlier, later in pairwise(times))
+    middle = len(distances) // 2
+    return max(1, (distances[middle] + distances[~middle]) // 2)
+
+
+def resampled(times: Sequence[int], values: Sequence[float], step: int) -> tuple[float, ...]:
+    """The values at the first time and every `step` after it, up to the last time. Times increase; between
+    two of them, values are interpolated linearly.
+
+    >>> resampled([0, 10, 30], [1.0, 2.0, 4.0], 10)
+    (1.0, 2.0, 3.0, 4.0)
+    """
+    # Counted from the first time: such differences are exact as doubles.
+    offsets = np.array([time - times[0] for time in times], dtype=np.float64)
+    wanted = np.arange(0, times[-1] - times[0] + 1, step, dtype=np.float64)
+    return tuple(np.interp(wanted, offsets, np.array(values, dtype=np.float64)).tolist())
+
 
 # Longer patterns take too much memory for each key; `docs/similarity.md` names this length.
 MOST_VALUES = 100_000

@@ -9,9 +9,55 @@ from dataclasses import replace
 from tamis.expressions.nodes import Expr, Literal, substitute
 from tamis.expressions.sql_text import interval, to_sql
 from tamis.query.model import StreamDef
-from tamis.query.patterns.inline_text import number_text, string_text
-from tamis.query.watches import AnyWatch, Range, Watch
-from tamis.query.window_functions import Frame, WindowFunction
+from tamis.query.watches import MAX_GAP, AnyWatch, Frame, NamedPattern, Range, Watch, WindowFunction
+
+# Plans, requests and the texts of standing queries contain it, each with a limit of about a million.
+MOST_CHARACTERS = 900_000
+
+
+def inline_text(name: str, members: Sequence[NamedPattern]) -> str:
+    """CREATE PATTERN … VALUES for one pattern with that name, or for the members `name/…` of a folder.
+
+    >>> inline_text("peak", [NamedPattern("peak", (0.0, 2.5, 0.0))])
+    'CREATE PATTERN peak VALUES (0, 2.5, 0)'
+    >>> inline_text("days", [NamedPattern("days/monday", (0.0, 1.0), max_gap=3_000_000)])
+    "CREATE PATTERN days VALUES ('monday', (0, 1)) WITH (max_gap = '3 s')"
+    """
+    if [one.name for one in members] == [name]:
+        values = _values(members[0])
+    else:
+        prefix = f"{name}/"
+        values = ", ".join(
+            f"({string_text(one.name.removeprefix(prefix))}, {_values(one)})" for one in members
+        )
+    max_gap = members[0].max_gap
+    options = "" if max_gap == MAX_GAP else f" WITH (max_gap = '{_duration(max_gap)}')"
+    return f"CREATE PATTERN {name} VALUES {values}{options}"
+
+
+def _values(pattern: NamedPattern) -> str:
+    return f"({', '.join(map(number_text, pattern.values))})"
+
+
+def _duration(microseconds: int) -> str:
+    units = (("s", 1_000_000), ("ms", 1_000), ("us", 1))
+    unit, length = next((unit, length) for unit, length in units if microseconds % length == 0)
+    return f"{microseconds // length} {unit}"
+
+
+def number_text(value: float) -> str:
+    """The shortest text that is read as this double.
+
+    >>> number_text(2.0), number_text(0.1), number_text(-0.0), number_text(1e300)
+    ('2', '0.1', '-0.0', '1e+300')
+    """
+    whole = value.is_integer() and abs(value) < 1e15 and str(value) != "-0.0"
+    return str(int(value)) if whole else repr(value)
+
+
+def string_text(text: str) -> str:
+    """A text as SQL's literal."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def call_text(watch: Watch, function: str = "similar", alias: str = "") -> str:
@@ -32,7 +78,7 @@ def window_text(watch: WindowFunction, alias: str = "") -> str:
     """The call of a window function, with a sign for its PARTITION BY and ORDER BY.
 
     >>> from tamis.expressions.nodes import Column, Type
-    >>> from tamis.query.window_functions import Frame
+    >>> from tamis.query.watches import Frame
     >>> window_text(WindowFunction("lag", Column("", "x", Type.INT), Frame(1, 1, 60), Type.INT), "a")
     'lag(a.x) OVER (…)'
     >>> window_text(WindowFunction("max", Column("", "x", Type.INT), Frame(5, 1, 60), Type.INT))

@@ -11,26 +11,10 @@ from tamis.query.context import Context
 from tamis.query.functions import SCALAR_FUNCTIONS
 from tamis.query.model import FunctionDef
 from tamis.query.names import suggest
-from tamis.query.scalars import bits, operators, roundings, texts, times
-from tamis.query.scalars.reporting import checked
+from tamis.query.scalars.functions import built_in
+from tamis.query.scalars.operators import assigned, checked
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize
 from tamis.query.unsupported import USE_WINDOWS, function_of_others, unsupported_function
-
-_USAGES = {
-    "power": "write power(base, exponent)",
-    "mod": "write mod(number, divisor), or number % divisor",
-    "bit_and": "write bit_and(x, y), or x & y",
-    "bit_or": "write bit_or(x, y), or x | y",
-    "xor": "write xor(x, y)",
-    "round": "write round(x), or round(x, 2) for two digits",
-    "ifnull": "write ifnull(value, other)",
-    "nullif": "write nullif(value, other)",
-    "substring": "write substring(text, start, length)",
-    "substr": "write substr(text, start, length)",
-    "date_part": "write date_part('hour', time)",
-    "date_trunc": "write date_trunc('hour', time)",
-    "to_timestamp": "write to_timestamp(seconds)",
-}
 
 
 def called_name(node: exp.Expr) -> str:
@@ -57,9 +41,9 @@ def resolve_call(
         _unknown(context, node, name, aggregates)
         return None
     args = arguments(nodes)
-    least, most = SCALAR_FUNCTIONS.get(name, (0, 0))
-    if function is not None:
-        least = most = len(function.parameters)
+    least = most = 0 if function is None else len(function.parameters)
+    if function is None:
+        least, most = SCALAR_FUNCTIONS[name].arguments
     if not least <= len(nodes) <= most:
         count = str(least) if least == most else f"{least} to {most}"
         plural = "" if count == "1" else "s"
@@ -69,38 +53,8 @@ def resolve_call(
     if args is None:
         return None
     if function is None:
-        return checked(context, node, _built_in, name, args)
+        return checked(context, node, built_in, SCALAR_FUNCTIONS[name], args)
     return _inlined(context, function, nodes, args)
-
-
-def _built_in(name: str, args: Sequence[Expr]) -> Expr:
-    match name:
-        case "power":
-            return operators.arithmetic(name, args[0], args[1])
-        case "mod":
-            return roundings.remainder(args[0], args[1])
-        case "ceiling":
-            return roundings.rounded("ceil", args)
-        case "floor" | "ceil" | "trunc" | "round" | "sign":
-            return roundings.rounded(name, args)
-        case "coalesce" | "ifnull":
-            return roundings.coalesce(args)
-        case "nullif":
-            return roundings.nullif(args[0], args[1])
-        case "concat":
-            return texts.concat(args)
-        case "date_part":
-            return times.part(times.constant_name(args[0], "the field of date_part"), args[1])
-        case "date_trunc":
-            return times.truncated(args[0], args[1])
-        case "to_timestamp":
-            return times.from_seconds(args[0])
-        case "bit_and" | "bit_or" | "xor":
-            return bits.operation(bits.BIT_FUNCTIONS[name], args)
-        case _ if name in texts.TEXT_FUNCTIONS:
-            return texts.function(name, args)
-        case _:
-            return operators.function(name, args)
 
 
 def _unknown(context: Context, node: exp.Expr, name: str, aggregates: Collection[str]) -> None:
@@ -128,7 +82,7 @@ def _unknown(context: Context, node: exp.Expr, name: str, aggregates: Collection
 
 def _usage(name: str, function: FunctionDef | None) -> str:
     if function is None:
-        return _USAGES.get(name, f"write {name}(x)")
+        return "write " + SCALAR_FUNCTIONS[name].usage.format(name=name)
     return f"write {name}({', '.join(parameter for parameter, _ in function.parameters)})"
 
 
@@ -139,7 +93,7 @@ def _inlined(
     by_parameter: dict[str, Expr] = {}
     for (parameter, type_), node, arg in zip(function.parameters, nodes, args, strict=True):
         what = f"the parameter {parameter} of {function.name}"
-        converted = checked(context, node, operators.assigned, arg, type_, what)
+        converted = checked(context, node, assigned, arg, type_, what)
         if converted is not None:
             by_parameter[parameter] = converted
     if len(by_parameter) < len(args):

@@ -2,7 +2,8 @@
 
 The types are those of `tamis.expressions.signatures`. The word NULL takes the type of the other operand, and
 CAST(NULL AS DOUBLE) keeps its own. A string literal beside a TIMESTAMP is an ISO 8601 time, and a negated
-number is a literal.
+number is a literal. Conditions that are never NULL (IS DISTINCT FROM, IS TRUE) consist of comparisons, IS
+NULL, AND, OR and NOT, so that everything that reads conditions reads them.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import ge, gt, le, lt
-from typing import Any
+from typing import Any, ParamSpec
+
+from sqlglot import exp
 
 from tamis.errors import InputError
-from tamis.expressions.nodes import BITS, FLIPPED, Call, Expr, Literal, Type
-from tamis.expressions.signatures import common_type, result_type
+from tamis.expressions.functions.bits import OPERATORS as BITS
+from tamis.expressions.functions.entry import common_type
+from tamis.expressions.nodes import FLIPPED, Call, Expr, Literal, Type
+from tamis.expressions.signatures import result_type
+from tamis.query.context import Context
 from tamis.query.units import parse_timestamp
 
 # The word NULL, which has no type yet. Its identity tells it from CAST(NULL AS VARCHAR), which is equal.
@@ -24,8 +30,24 @@ _BEYOND_BIGINT = 1 << 63
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
+P = ParamSpec("P")
+
+
 class TypeMismatch(InputError):
     """A type error of an operator; the caller adds the position."""
+
+
+def checked(
+    context: Context, node: exp.Expr, build: Callable[P, Expr], *args: P.args, **kwargs: P.kwargs
+) -> Expr | None:
+    """The expression that `build` makes of its arguments; None after a type error, which is reported at
+    `node`.
+    """
+    try:
+        return build(*args, **kwargs)
+    except TypeMismatch as mismatch:
+        context.error(mismatch.what, node, mismatch.hint or "")
+        return None
 
 
 def is_null(expr: Expr) -> bool:
@@ -130,6 +152,44 @@ def _boolean_order(op: str, left: Expr, right: Expr) -> Expr:
     return Call("or" if found else "and", (left, Call("not", (left,), Type.BOOLEAN)), Type.BOOLEAN)
 
 
+def distinct(left: Expr, right: Expr) -> Expr:
+    """`left IS DISTINCT FROM right`: the values differ, or just one of them is NULL."""
+    if is_null(left) or is_null(right):
+        return _present(right if is_null(left) else left)
+    if isinstance(left, Literal) or isinstance(right, Literal):
+        value, constant = (right, left) if isinstance(left, Literal) else (left, right)
+        return logic("or", [compare("!=", value, constant), absent(value)])
+    return Call("not", (same(left, right),), Type.BOOLEAN)
+
+
+def same(left: Expr, right: Expr) -> Expr:
+    """`left IS NOT DISTINCT FROM right`: the values are equal, or both are NULL."""
+    if is_null(left) or is_null(right):
+        return absent(right if is_null(left) else left)
+    equal = compare("=", left, right)
+    present = [_present(value) for value in (left, right) if not isinstance(value, Literal)]
+    both = logic("and", [equal, *present])
+    if len(present) < 2:
+        return both
+    return logic("or", [both, logic("and", [absent(left), absent(right)])])
+
+
+def is_truth(value: Expr, truth: bool) -> Expr:
+    """`value IS TRUE` or `value IS FALSE`."""
+    part = condition(value, "the value before IS")
+    wanted = part if truth else Call("not", (part,), Type.BOOLEAN)
+    return logic("and", [wanted, _present(part)])
+
+
+def absent(value: Expr) -> Expr:
+    """`value IS NULL`."""
+    return Call("is_null", (value,), Type.BOOLEAN)
+
+
+def _present(value: Expr) -> Expr:
+    return Call("not", (absent(value),), Type.BOOLEAN)
+
+
 def in_order(low: Expr, high: Expr) -> bool:
     """Tell if two numbers are constants, the first of them not greater than the second."""
     if not isinstance(low, Literal) or not isinstance(high, Literal):
@@ -166,18 +226,6 @@ def negative(arg: Expr) -> Expr:
     raise TypeMismatch(f"- can't be applied to {arg.type}", hint="only numbers and intervals can be negated")
 
 
-def function(name: str, args: Sequence[Expr]) -> Expr:
-    """A call of a built-in function other than power."""
-    if name in ("least", "greatest"):
-        return _extreme(name, args)
-    values = [typed(arg, Type.DOUBLE) for arg in args]
-    types = [value.type for value in values]
-    result = result_type(name, types)
-    if result is None:
-        raise TypeMismatch(f"{name} can't be applied to {', '.join(types)}", hint=f"{name} takes numbers")
-    return Call(name, tuple(values), result)
-
-
 def case(parts: Sequence[tuple[Expr, Expr]], default: Expr | None) -> Expr:
     """CASE WHEN condition THEN value … ELSE value END; the values have one type."""
     values = unified([value for _, value in parts] + [default or NULL], "the values of CASE")
@@ -199,7 +247,8 @@ def unified(values: Sequence[Expr], what: str) -> list[Expr]:
     return [assigned(value, common, "each of " + what) for value in values]
 
 
-def _extreme(name: str, args: Sequence[Expr]) -> Expr:
+def extreme(name: str, args: Sequence[Expr]) -> Expr:
+    """LEAST or GREATEST."""
     values = unified(args, f"the arguments of {name}")
     if all(value is NULL for value in args):
         values = [Literal(None, Type.DOUBLE) for _ in args]

@@ -14,7 +14,7 @@ from sqlglot import exp
 from tamis.expressions.nodes import Call, Expr, Type
 from tamis.query.context import Context
 from tamis.query.functions import AGGREGATE_FUNCTIONS, SIMILARITY_FUNCTIONS
-from tamis.query.scalars import bits, null_tests, operators, texts, times
+from tamis.query.scalars import functions, operators
 from tamis.query.scalars.calls import called_name, resolve_call
 from tamis.query.scalars.casts import cast, named_type
 from tamis.query.scalars.literals import (
@@ -24,10 +24,10 @@ from tamis.query.scalars.literals import (
     resolve_null,
     time_text,
 )
-from tamis.query.scalars.reporting import checked
+from tamis.query.scalars.operators import checked
 from tamis.query.scalars.scopes import AggregateCalls, Scope, SeriesCalls
+from tamis.query.syntax.cursor import name_of
 from tamis.query.syntax.dialect import NoReading
-from tamis.query.syntax.identifiers import name_of
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize, too_deep
 from tamis.query.unsupported import unsupported_expression
 
@@ -173,7 +173,9 @@ class ExpressionResolver:
 
     def _bits(self, node: exp.Expr) -> Expr | None:
         args = self._all([one for one in (node.this, node.args.get("expression")) if one is not None])
-        return None if args is None else checked(self.context, node, bits.operation, _BITS[type(node)], args)
+        return (
+            None if args is None else checked(self.context, node, functions.of_bits, _BITS[type(node)], args)
+        )
 
     def _paren(self, node: exp.Expr) -> Expr | None:
         return self._resolve(node.this)
@@ -254,7 +256,7 @@ class ExpressionResolver:
         if arg is None:
             return None
         if isinstance(node.expression, exp.Boolean):
-            return checked(self.context, node, null_tests.is_truth, arg, bool(node.expression.this))
+            return checked(self.context, node, operators.is_truth, arg, bool(node.expression.this))
         test = Call("is_null", (arg,), Type.BOOLEAN)
         return Call("not", (test,), Type.BOOLEAN) if node.args.get("negate") else test
 
@@ -274,22 +276,24 @@ class ExpressionResolver:
         if args is None:
             return None
         text, pattern = args
-        found = checked(self.context, inner, texts.like, text, pattern, escape, fold=type(inner) is exp.ILike)
+        found = checked(
+            self.context, inner, functions.like, text, pattern, escape, fold=type(inner) is exp.ILike
+        )
         if found is None or not inner.args.get("negate"):
             return found
         return operators.logic("not", [found])
 
     def _joined(self, node: exp.Expr) -> Expr | None:
         args = self._all([node.this, node.expression])
-        return None if args is None else checked(self.context, node, texts.joined, *args)
+        return None if args is None else checked(self.context, node, functions.joined, *args)
 
     def _extract(self, node: exp.Expr) -> Expr | None:
         arg = self._resolve(node.expression)
-        return None if arg is None else checked(self.context, node, times.part, node.this.name, arg)
+        return None if arg is None else checked(self.context, node, functions.time_part, node.this.name, arg)
 
     def _distinct(self, node: exp.Expr) -> Expr | None:
         args = self._all([node.this, node.expression])
-        build = null_tests.same if isinstance(node, exp.NullSafeEQ) else null_tests.distinct
+        build = operators.same if isinstance(node, exp.NullSafeEQ) else operators.distinct
         return None if args is None else checked(self.context, node, build, *args)
 
     def _negative(self, node: exp.Expr) -> Expr | None:

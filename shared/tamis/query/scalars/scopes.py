@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tamis.expressions.nodes import Expr
 from tamis.query.context import Context
-from tamis.query.syntax.identifiers import Name
+from tamis.query.syntax.cursor import Name
 
 
 class Scope(Protocol):

@@ -10,8 +10,7 @@ from tamis.query.context import Context
 from tamis.query.names import suggest
 from tamis.query.scalars import operators
 from tamis.query.scalars.resolution import ExpressionResolver
-from tamis.query.syntax.cursor import Cursor
-from tamis.query.syntax.identifiers import Name
+from tamis.query.syntax.cursor import Cursor, Name
 from tamis.query.syntax.parser import expression_tree
 
 

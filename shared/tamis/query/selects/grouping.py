@@ -15,7 +15,7 @@ from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.selects.calls.aggregates import Aggregates
 from tamis.query.selects.scope import FromScope
-from tamis.query.syntax.identifiers import name_of
+from tamis.query.syntax.cursor import name_of
 
 
 @dataclass(frozen=True)

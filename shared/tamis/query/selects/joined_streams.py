@@ -25,7 +25,7 @@ from tamis.query.model import (
     StreamDef,
 )
 from tamis.query.selects.scope import FromItem
-from tamis.query.syntax.identifiers import name_of
+from tamis.query.syntax.cursor import name_of
 
 
 def joined_item(context: Context, table: exp.Expr, item: FromItem, time: exp.Expr | None) -> FromItem:

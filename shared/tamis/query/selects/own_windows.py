@@ -16,7 +16,7 @@ from tamis.query.model import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Window
 from tamis.query.selects.aggregated_streams import is_end
 from tamis.query.selects.scope import FromScope
 from tamis.query.selects.windows import with_window_columns
-from tamis.query.syntax.identifiers import name_of
+from tamis.query.syntax.cursor import name_of
 
 
 def take_own_windows(node: exp.Select, scope: FromScope) -> None:

@@ -12,7 +12,7 @@ from tamis.query.context import Context
 from tamis.query.model import WINDOW_COLUMNS, Conjunct, Output, Source
 from tamis.query.names import listed, suggest
 from tamis.query.scalars.resolution import operands
-from tamis.query.syntax.identifiers import Name
+from tamis.query.syntax.cursor import Name
 from tamis.query.unsupported import USE_WINDOWS
 
 

@@ -24,8 +24,8 @@ from tamis.query.selects.own_windows import take_own_windows
 from tamis.query.selects.scope import FromItem, FromScope, WithOutputs
 from tamis.query.selects.select_list import resolve_outputs
 from tamis.query.selects.subqueries import UNNAMED, ResolveQuery, named_subqueries
+from tamis.query.syntax.cursor import name_of
 from tamis.query.syntax.dialect import span
-from tamis.query.syntax.identifiers import name_of
 from tamis.query.unsupported import CLAUSES, CURRENT_TIMES, DISTINCT_ON, DISTINCT_WINDOWS, USE_WINDOWS
 
 _ALWAYS_SUPPORTED = ("expressions", "from_", "joins", "where", "with_")

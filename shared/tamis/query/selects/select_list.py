@@ -11,8 +11,7 @@ from tamis.query.context import Context
 from tamis.query.model import Output
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.selects.scope import FromScope
-from tamis.query.syntax.cursor import LONGEST_NAME
-from tamis.query.syntax.identifiers import name_of
+from tamis.query.syntax.cursor import LONGEST_NAME, name_of
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from tamis.query.other_systems.table_functions import PARTITION
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.selects.aggregated_streams import is_end
 from tamis.query.selects.grouping import group_items
-from tamis.query.syntax.identifiers import name_of
+from tamis.query.syntax.cursor import name_of
 from tamis.query.units import parse_duration
 
 USAGE = {

@@ -12,8 +12,7 @@ from tamis.query.redefinition import meaning, readers
 from tamis.query.statements import options
 from tamis.query.statements.statement_input import END_STATEMENT, StatementInput
 from tamis.query.statements.stream_text import Part, StreamText, source, without
-from tamis.query.syntax.cursor import COLUMN_NAME, Cursor
-from tamis.query.syntax.identifiers import Name
+from tamis.query.syntax.cursor import COLUMN_NAME, Cursor, Name
 
 _EXAMPLE = (
     "write ALTER STREAM name ADD COLUMN column TYPE, ALTER COLUMN column SET CHECK (…), "

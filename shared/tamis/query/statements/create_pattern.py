@@ -10,11 +10,10 @@ from sqlglot.tokenizer_core import TokenType
 from tamis.errors import InputError, RefusedError
 from tamis.query.model import PatternDef
 from tamis.query.patterns.files import LONGEST_STEM, MOST_VALUES, FileOptions, read_patterns
-from tamis.query.patterns.inline_text import MOST_CHARACTERS, inline_text
+from tamis.query.patterns.watch_text import MOST_CHARACTERS, inline_text
 from tamis.query.statements import options
 from tamis.query.statements.statement_input import END_STATEMENT, StatementInput
-from tamis.query.syntax.cursor import Cursor
-from tamis.query.syntax.identifiers import Name
+from tamis.query.syntax.cursor import Cursor, Name
 from tamis.query.watches import MAX_GAP, NamedPattern
 from tamis.similarity.normal_form import moments
 

@@ -1,4 +1,4 @@
-"""CREATE STREAM: a raw stream with its columns and options, or a derived stream AS SELECT."""
+"""CREATE STREAM: a raw stream with its options, or a derived stream AS SELECT; and CREATE TABLE."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from tamis.expressions.nodes import Call, Column, Literal, Type
-from tamis.query.model import ColumnDef, DerivedDef, Query, StreamDef
+from tamis.query.model import ColumnDef, DerivedDef, Query, StreamDef, TableDef
 from tamis.query.scalars.operators import logic
 from tamis.query.statements import options
 from tamis.query.statements.columns import parse_columns
 from tamis.query.statements.statement_input import END_STATEMENT, StatementInput
-from tamis.query.syntax.identifiers import Name
+from tamis.query.syntax.cursor import Name
 
 _EXAMPLE = "write CREATE STREAM name (column TYPE, …, WATERMARK FOR column AS column - INTERVAL '5' SECOND)"
 
@@ -109,3 +109,28 @@ def _unsupported(query: Query) -> tuple[str, str] | None:
         hint = "choose another name: Tamis uses _ for its own fields in messages"
         return "a column of a stream can't have the name _", hint
     return None
+
+
+_TABLE = "write CREATE TABLE name (column TYPE, …) WITH (path = 'file.csv')"
+
+
+def parse_table(given: StatementInput) -> TableDef | None:
+    """CREATE TABLE from its name to the end; None if a mistake was reported."""
+    context, cursor = given.context, given.cursor
+    before = len(context.errors)
+    name = given.plain_name("a table", _TABLE)
+    columns, watermark = parse_columns(context, cursor.group("columns", _TABLE))
+    # With a WATERMARK, a stream was meant: the options of a stream are no further mistake then.
+    known = options.TABLE if watermark is None else {**options.STREAM, **options.TABLE}
+    values = given.options(known)
+    cursor.finish(END_STATEMENT)
+    if watermark is not None:
+        hint = "leave WATERMARK out, or write CREATE STREAM"
+        context.error("a table has no event time: its rows don't change", name.offset, hint)
+    if len(context.errors) == before and "path" not in values:
+        context.error("a table needs the option 'path', the file of its rows", name.offset, _TABLE)
+    if len(context.errors) > before:
+        return None
+    return TableDef(
+        name.text, tuple(columns), values["path"], given.functions, given.sql, given.position(name)
+    )

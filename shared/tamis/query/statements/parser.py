@@ -13,8 +13,7 @@ from tamis.query.statements.alter_stream import parse_alter, replaced
 from tamis.query.statements.create_alert import parse_alert
 from tamis.query.statements.create_function import parse_function, replaced_function
 from tamis.query.statements.create_pattern import parse_pattern
-from tamis.query.statements.create_stream import parse_stream
-from tamis.query.statements.create_table import parse_table
+from tamis.query.statements.create_stream import parse_stream, parse_table
 from tamis.query.statements.statement_input import StatementInput
 from tamis.query.syntax.cursor import Cursor
 from tamis.query.syntax.limits import MOST_PATTERN_TOKENS, MOST_TOKENS, check_limits

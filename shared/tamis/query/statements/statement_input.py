@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from sqlglot.errors import SqlglotError
+
 from tamis.errors import Position
 from tamis.query.context import Context
 from tamis.query.model import Query
@@ -13,9 +15,30 @@ from tamis.query.other_systems.rewriting import refusal
 from tamis.query.other_systems.table_functions import without_table_functions
 from tamis.query.selects.set_operations import resolve_query
 from tamis.query.statements.options import Option, parse_options
-from tamis.query.syntax.cursor import Cursor
-from tamis.query.syntax.identifiers import Name
+from tamis.query.syntax.cursor import Cursor, Name
+from tamis.query.syntax.dialect import tokenize
 from tamis.query.syntax.parser import select_tree
+from tamis.query.syntax.text import Piece
+
+
+def statement_cursor(context: Context, piece: Piece) -> Cursor:
+    """A cursor over the tokens of a statement, with their offsets in the whole text. If the statement has no
+    tokens of SQL, that is reported, and the cursor is empty.
+    """
+    try:
+        tokens = tokenize(context.text.text[piece.start : piece.end])
+    except SqlglotError:
+        context.error(
+            "this statement can't be read as SQL",
+            piece.start,
+            "look for characters that SQL doesn't allow",
+        )
+        tokens = []
+    for token in tokens:
+        token.start += piece.start
+        token.end += piece.start
+    return Cursor(context.text, tokens, tokens[-1].end + 1 if tokens else piece.end)
+
 
 # Names of streams and alerts are parts of the names of topics, metrics and files. Kafka allows these
 # characters.

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tamis.errors import SqlError
-from tamis.query.syntax.dialect import RESERVED, is_word
-from tamis.query.syntax.identifiers import Name
+from tamis.query.syntax.dialect import RESERVED, is_word, span
 from tamis.query.syntax.text import Text
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name after case folding, and the offset at which it stands."""
+
+    text: str
+    offset: int
+
+
+def name_of(identifier: exp.Expr) -> Name:
+    """The name of an identifier in a syntax tree."""
+    text = identifier.name
+    return Name(text if identifier.args.get("quoted") else text.lower(), span(identifier)[0])
+
 
 LONGEST_NAME = 100
 COLUMN_NAME = "the name of a column"

@@ -10,8 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tamis.errors import SqlError
 from tamis.query.file_text import number_hint
-from tamis.query.functions import AGGREGATE_FUNCTIONS
-from tamis.query.functions_of_others import DAY, TIME_OF_DAY
+from tamis.query.functions import AGGREGATE_FUNCTIONS, DAY, TIME_OF_DAY
 from tamis.query.syntax.cursor import REMOVE, closes_nothing, shorten
 from tamis.query.syntax.dialect import SyntaxProblem
 from tamis.query.syntax.text import Text

@@ -2,11 +2,9 @@
 
 | file | contents |
 |---|---|
-| `columns` | `FlatDecoder`: a batch of payloads to one array for each column |
+| `columns` | `FlatDecoder`: payloads to one array for each column; known last fields taken off |
 | `scan` | the compiled loop over payloads, fields and values |
-| `suffixes` | the compiled loop that takes known last fields off payloads |
-| `tokens` | compiled scanners of strings, numbers and times |
-| `decimal_to_double` | the DOUBLE that is nearest to a decimal number |
+| `tokens` | compiled scanners of strings, numbers and times, and the nearest DOUBLE of a decimal number |
 | `text_table` | texts by number, so that a text that comes again is not made again |
 
 It understands objects of strings without escapes, numbers of up to 19 digits, `true`, `false` and `null`. It

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, NumberedTexts, Vector
+from tamis.kernels import njit
 from tamis.messaging.records import END_OF_TIME
 from tamis.recordings.flat_json.scan import BOOLEAN, DOUBLE, INTEGER, TEXT, TIME, name_slot, scan
 from tamis.recordings.flat_json.text_table import MANY, TextTable
 from tamis.recordings.flat_json.tokens import string
-from tamis.recordings.time_units import PER_SECOND, TimeUnit
+from tamis.recordings.times import PER_SECOND, TimeUnit
 
 # Payloads that are scanned at a time, and the most bytes of one. They are copied to one buffer.
 SLICE = 1_000
@@ -28,6 +29,8 @@ _KINDS = {
     Type.TIMESTAMP: TIME,
 }
 _EMPTY = -1
+
+_CLOSE = ord("}")
 
 
 class FlatDecoder:
@@ -172,3 +175,44 @@ def _slots(names: Sequence[bytes]) -> NDArray[np.int64]:
             slot = (slot + 1) & (len(slots) - 1)
         slots[slot] = number
     return slots
+
+
+@njit(cache=True)
+def without_suffixes(buffer, ends, suffixes, suffix_ends, last):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Take the suffix off each payload that ends with one of `suffixes`, and close its object again.
+
+    `buffer`: the payloads one after the other; `ends`: where each ends. `suffixes` and `suffix_ends`: the
+    suffixes in the same form, of which no two fit one payload. `last`: for each byte, whether a payload may
+    have it before its suffix; with another one it is left. Returns the number of each payload's suffix, -1
+    if it is left; the new payloads one after the other, without those that are left; and the size of each, 0
+    if it is left.
+    """
+    which, sizes = np.full(len(ends), -1, np.int64), np.zeros(len(ends), np.int64)
+    flat = np.empty(len(buffer) + len(ends), np.uint8)
+    written = end = latest = 0
+    for row in range(len(ends)):
+        start, end = end, ends[row]
+        for probe in range(len(suffix_ends) + 1):
+            # Most payloads have the suffix of the one before.
+            number = latest if probe == 0 else probe - 1
+            first = 0 if number == 0 else suffix_ends[number - 1]
+            size = suffix_ends[number] - first
+            head = end - size
+            same = head > start
+            place = 0
+            while same and place < size:
+                same = buffer[head + place] == suffixes[first + place]
+                place += 1
+            if not same:
+                continue
+            latest = number
+            if last[buffer[head - 1]]:
+                for place in range(start, head):
+                    flat[written] = buffer[place]
+                    written += 1
+                flat[written] = _CLOSE
+                written += 1
+                sizes[row] = head - start + 1
+                which[row] = number
+            break
+    return which, flat[:written], sizes

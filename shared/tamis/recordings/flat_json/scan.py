@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tamis.kernels import njit
-from tamis.recordings.flat_json.decimal_to_double import nearest
 from tamis.recordings.flat_json.text_table import equal, number_of, text_slot
 from tamis.recordings.flat_json.tokens import (
     BACKSLASH,
@@ -22,6 +21,7 @@ from tamis.recordings.flat_json.tokens import (
     is_space,
     iso_time,
     literal,
+    nearest,
     number,
     string,
 )

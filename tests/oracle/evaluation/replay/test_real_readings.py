@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tamis.cli import main
-from tamis.local.demo_data import ALERTS, STREAM, prepare
+from tamis.local.demo_check import ALERTS, STREAM, prepare
 
 READINGS = 18_914
 

@@ -12,7 +12,7 @@ from tests.oracle.evaluation.replay.verify_runs import hold, loaded, missed_and_
 from tests.oracle.random_alerts import RandomFile
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.entries import rule
+from tamis.evaluation import tuple_entries
 from tamis.evaluation.replay import Replay, replay
 from tamis.expressions.vectors import Vector
 from tamis.offline import verify as verify_module
@@ -67,7 +67,7 @@ def test_a_longer_interval_is_found_out(tmp_path: Path, monkeypatch: pytest.Monk
     def greedy(keys: Any, times: Any, values: Any, interval: int, **rest: Any) -> Any:
         return honest(keys, times, values, 4 * interval, **rest)
 
-    monkeypatch.setattr(rule, "retained_by_key", greedy)
+    monkeypatch.setattr(tuple_entries, "retained_by_key", greedy)
     missed, extra = _broken(tmp_path)
     assert missed > 0 and extra == 0
 
@@ -79,7 +79,7 @@ def test_omission_of_the_wrong_side_is_found_out(tmp_path: Path, monkeypatch: py
     def mirrored(*args: Any, sides: str, **rest: Any) -> Any:
         return honest(*args, sides=other[sides], **rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rule, "retained_by_key", mirrored)
+    monkeypatch.setattr(tuple_entries, "retained_by_key", mirrored)
     assert _broken(tmp_path)[0] > 0
 
 

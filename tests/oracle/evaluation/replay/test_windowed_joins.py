@@ -14,7 +14,7 @@ from tests.oracle.evaluation.replay.verify_runs import hold, missed_and_extra
 from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.random_windowed_alerts import WindowedFile
 
-from tamis.evaluation.entries import rule
+from tamis.evaluation import tuple_entries
 from tamis.evaluation.replay import Replay, replay
 from tamis.offline import verify as verify_module
 from tamis.omission.window_batch import retained_in_windows
@@ -38,7 +38,7 @@ def test_windows_a_pane_too_long_are_found_out(tmp_path: Path, monkeypatch: pyte
     def greedy(keys: Any, times: Any, values: Any, slide: int, size: int, **rest: Any) -> Any:
         return retained_in_windows(keys, times, values, slide, size + slide, **rest)
 
-    monkeypatch.setattr(rule, "retained_in_windows", greedy)
+    monkeypatch.setattr(tuple_entries, "retained_in_windows", greedy)
     missed, extra = _broken(tmp_path)
     assert missed > 0 and extra == 0
 
@@ -47,7 +47,7 @@ def test_windows_that_start_elsewhere_are_found_out(tmp_path: Path, monkeypatch:
     def shifted(keys: Any, times: Any, values: Any, slide: int, size: int, **rest: Any) -> Any:
         return retained_in_windows(keys, times + slide // 2, values, slide, size, **rest)
 
-    monkeypatch.setattr(rule, "retained_in_windows", shifted)
+    monkeypatch.setattr(tuple_entries, "retained_in_windows", shifted)
     missed, extra = _broken(tmp_path)
     assert missed > 0 and extra == 0
 

@@ -19,7 +19,7 @@ from tests.oracle.constant_conditions import with_constants
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.bounded.application_time.verdict import memory_verdict
-from tamis.evaluation.standing.application_time.query import ApplicationTimeQuery
+from tamis.evaluation.standing.application_time import ApplicationTimeQuery
 from tamis.evaluation.standing.compilation import compile_query
 from tamis.evaluation.standing.contract import Rows, StandingEvaluator
 from tamis.expressions.nodes import Type

@@ -14,7 +14,7 @@ from tests.oracle.random_cases import SEED, cases
 
 from tamis.evaluation.standing.compilation import compile_query
 from tamis.evaluation.standing.contract import Rows, StandingEvaluator
-from tamis.evaluation.standing.window_aggregates.recording_run import run_windowed
+from tamis.evaluation.standing.recording_runs import run_windowed
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.planning.explain import explain

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.standing.window_aggregates.recording_run import run_windowed
+from tamis.evaluation.standing.recording_runs import run_windowed
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.query.parse import catalog_of

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from tests.oracle.random_cases import SEED, also_long, cases
 
+from tamis.evaluation.standing import recording_runs
 from tamis.evaluation.standing.compilation import compile_query
-from tamis.evaluation.standing.window_aggregates import recording_run
 from tamis.evaluation.standing.window_aggregates.sessions import SessionGroups
 from tamis.expressions.vectors import Vector
 from tamis.planning.explain import explain
@@ -212,7 +212,7 @@ def test_no_session_begins_with_a_late_reading() -> None:
         "k": Vector(np.array([k for _, k in read], object)),
     }
     recording = Recording(catalog.streams["s"], columns, np.zeros(len(read), np.bool_), {}, 0)
-    found = recording_run.run_windowed(catalog.alerts["q"].query, catalog, recording)
+    found = recording_runs.run_windowed(catalog.alerts["q"].query, catalog, recording)
     expected: list[Row] = [("p", 10, 13, 1), ("p", 20, 23, 1), ("p", 30, 35, 3)]
     assert _sorted(_listed(found.rows.columns)) == _sorted(expected)
     assert found.late == 3
@@ -222,7 +222,7 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
     late = 0
     for case in range(cases(0.0007)):
         r = random.Random(SEED * 1_000_003 + case)
-        monkeypatch.setattr(recording_run, "_BATCH", r.choice((1, 3, 10, 1_000)))
+        monkeypatch.setattr(recording_runs, "BATCH", r.choice((1, 3, 10, 1_000)))
         asked = _asked(r)
         files = [_tuples(r) for _ in range(r.randint(1, 3))]
         tuples = [one for file in files for one in file]
@@ -234,11 +234,11 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
         stream, query = asked.catalog.streams["s"], asked.catalog.alerts["q"].query
         nothing = np.zeros(len(tuples), np.bool_)
         recording = Recording(stream, _batch(asked, tuples), nothing, {}, 0, None, tuple(map(len, files)))
-        found = recording_run.run_windowed(query, asked.catalog, recording)
+        found = recording_runs.run_windowed(query, asked.catalog, recording)
         expected, lost = _expected(asked, tuples, marks)
         assert _sorted(_listed(found.rows.columns)) == _sorted(_shown(asked, expected)), (case, asked, files)
         assert found.late == lost, (case, asked, files)
-        keys = recording_run.run_windowed(with_group_keys(query), asked.catalog, recording).rows
+        keys = recording_runs.run_windowed(with_group_keys(query), asked.catalog, recording).rows
         verdict = compare_windowed_groups("q", query, {"s": recording}, keys.columns)
         assert verdict.same, (case, asked, files, verdict)
         late += lost

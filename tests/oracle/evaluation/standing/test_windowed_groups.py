@@ -20,8 +20,8 @@ import pyarrow as pa
 import pytest
 from tests.oracle.random_cases import SEED, also_long, cases
 
+from tamis.evaluation.standing import recording_runs
 from tamis.evaluation.standing.contract import Rows
-from tamis.evaluation.standing.window_aggregates import recording_run
 from tamis.evaluation.standing.window_aggregates.groups import WindowedGroups
 from tamis.expressions.vectors import Vector
 from tamis.planning.explain import explain
@@ -110,7 +110,7 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
     late = 0
     for case in range(cases(0.0007)):
         r = random.Random(SEED * 1_000_003 + case)
-        monkeypatch.setattr(recording_run, "_BATCH", r.choice((1, 3, 10, 1_000)))
+        monkeypatch.setattr(recording_runs, "BATCH", r.choice((1, 3, 10, 1_000)))
         sql, parts, window = _case(r)
         asked = _Asked(sql, catalog_of(sql), parts.delay)
         files = [_tuples(r, False) for _ in range(r.randint(1, 3))]
@@ -130,7 +130,7 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
             None,
             tuple(map(len, files)),
         )
-        found = recording_run.run_windowed(asked.catalog.alerts["q"].query, asked.catalog, recording)
+        found = recording_runs.run_windowed(asked.catalog.alerts["q"].query, asked.catalog, recording)
         expected = _expected(reference, parts, window, tuples, marks)
         rows = _rows_of(found.rows)
         assert sorted(map(_comparable, rows)) == sorted(map(_comparable, expected)), (case, sql, files)
@@ -138,7 +138,7 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
         assert found.late == _late(reference, parts.condition, window), (case, sql, files)
         late += found.late
         query = asked.catalog.alerts["q"].query
-        keys = recording_run.run_windowed(with_group_keys(query), asked.catalog, recording).rows
+        keys = recording_runs.run_windowed(with_group_keys(query), asked.catalog, recording).rows
         assert compare_windowed_groups("q", query, {"s": recording}, keys.columns).same, (case, sql, files)
     assert late > 0
 

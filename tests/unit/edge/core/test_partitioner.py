@@ -10,7 +10,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tamis.evaluation.entries.key_table import KeyTable
+from tamis.evaluation.key_table import KeyTable
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis_edge.core.records import MessageKeys, murmur2, partition_of

@@ -10,8 +10,8 @@ import orjson
 import pytest
 from tests.unit.edge.plans import AIR, TEMP, TOPIC, air, compare, entry, plan, topic
 
-from tamis.evaluation.entries import key_table
-from tamis.evaluation.entries.key_table import MANY
+from tamis.evaluation import key_table
+from tamis.evaluation.key_table import MANY
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import DeadLetter, Reason

@@ -18,7 +18,7 @@ import orjson
 import pytest
 from tests.unit.edge.plans import TEMP, TOPIC, air, entry, plan, topic
 
-from tamis.evaluation.entries import key_table
+from tamis.evaluation import key_table
 from tamis.expressions.nodes import Call, Expr, Type
 from tamis.expressions.vectors import Vector
 from tamis.plan.model import Plan, StreamColumn, StreamPlan

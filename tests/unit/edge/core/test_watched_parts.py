@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Vector
 from tamis.query.watches import NamedPattern, Watch
 from tamis_edge.core import watched_readings

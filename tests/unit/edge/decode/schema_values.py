@@ -19,7 +19,7 @@ from tests.fixtures.schema_registry import SchemaRegistryServer
 from tamis.messaging.schemas.registry import SchemaRegistry, UnusableSchema, WriterSchema
 from tamis.messaging.schemas.wire_format import KINDS, Format, schema_of
 from tamis.plan.model import StreamPlan
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 from tamis.settings.schema_registry import SchemaRegistryAccess
 from tamis_edge.decode.decoder import Decoded, Decoder
 from tamis_edge.source_fields import FieldMap

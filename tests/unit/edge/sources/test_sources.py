@@ -17,7 +17,7 @@ from tests.fixtures.certificates import issue_server
 from tests.fixtures.kafka_message import Message
 from tests.unit.edge.plans import air, plan, topic
 
-from tamis.local.certificates import Authority
+from tamis.local.broker_security import Authority
 from tamis.plan.model import Plan
 from tamis.settings import KafkaSettings
 from tamis.settings.http_security import HttpSecurity

@@ -13,9 +13,8 @@ import numpy as np
 import orjson
 import pytest
 
-from tamis.evaluation.standing.aggregates import running
-from tamis.evaluation.standing.aggregates.accumulators import PartialAggregates
-from tamis.evaluation.standing.aggregates.running import Extremes, Sums, times
+from tamis.evaluation.standing.aggregates import accumulators
+from tamis.evaluation.standing.aggregates.accumulators import Extremes, PartialAggregates, Sums, times
 from tamis.evaluation.standing.aggregates.values import Percentile, Values
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.evaluation.standing.contract import StandingEvaluator
@@ -111,7 +110,7 @@ def test_numbers_of_64_bits_and_larger_ones_run_alike(monkeypatch: pytest.Monkey
             state[thing] += number
             wanted.append(state[thing])
         for safe in (2.0**62, -1.0):
-            monkeypatch.setattr(running, "_SAFE", safe)
+            monkeypatch.setattr(accumulators, "_SAFE", safe)
             sums = Sums()
             sums.grow(things)
             half = rows // 2
@@ -166,7 +165,7 @@ def _percentile(asked: Percentile, values: list[Fraction]) -> float | None:
 def test_percentiles_after_each_row(kind: Type, monkeypatch: pytest.MonkeyPatch) -> None:
     r = random.Random(3)
     for number in range(60):
-        monkeypatch.setattr(running, "_SAFE", -1.0 if number % 3 == 0 else 2.0**62)
+        monkeypatch.setattr(accumulators, "_SAFE", -1.0 if number % 3 == 0 else 2.0**62)
         column = Column("s", "x", kind)
         values = Values(column, PERCENTILES)
         values.grow(2)

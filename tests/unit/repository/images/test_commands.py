@@ -76,7 +76,7 @@ def _started(words: list[str], command: Command) -> Iterator[str]:
             name = next((word for word in arguments if not word.startswith("-")), None)
             if name is not None:
                 assert name in modules(), f"{command}: there is no tamis {name}"
-                yield f"tamis.cli.{modules()[name].parent.name}.{name}"
+                yield f"tamis.cli.{modules()[name].parent.name}.{modules()[name].stem}"
         case ["python" | "python3", "-m", module, *_]:
             yield module
         case ["python" | "python3", "-c", text, *_]:

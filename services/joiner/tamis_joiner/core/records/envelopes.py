@@ -9,17 +9,56 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
+from tamis.messaging import topics
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.records import END_OF_TIME, ENVELOPE
 from tamis.messaging.schemas.tuple_decoding import SchemaMismatchError, decode, has_schema
 from tamis.messaging.schemas.tuple_schema import Layout
-from tamis_joiner.core.records.kafka_records import Records
 from tamis_joiner.core.records.usual_tuples import Columns, UsualTuples, usual_tuples
+
+SERVICE = "joiner"
 
 # Below every event time: no shard has reported yet, so that any event time can still come.
 BEGINNING_OF_TIME = -(2**62)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records of one topic partition in the order of their offsets. `arrived` is Kafka's timestamp of each
+    record in microseconds.
+    """
+
+    topic: str
+    partition: int
+    values: Sequence[bytes]
+    offsets: NDArray[np.int64]
+    arrived: NDArray[np.int64]
+
+    def pick(self, rows: Sequence[int]) -> Records:
+        """The records at `rows`, in the order given."""
+        return Records(
+            self.topic,
+            self.partition,
+            [self.values[row] for row in rows],
+            self.offsets[rows] if len(rows) else self.offsets[:0],
+            self.arrived[rows] if len(rows) else self.arrived[:0],
+        )
+
+    def dead_letter(self, row: int, reason: Reason, error: str) -> DeadLetter:
+        """The record at `row` as a dead letter."""
+        return DeadLetter(
+            self.values[row], SERVICE, self.topic, self.partition, int(self.offsets[row]), reason, error
+        )
+
+
+def split_plans(records: Sequence[Records]) -> tuple[list[Records], list[Records]]:
+    """Records of the plan topic, and those of stream topics."""
+    plans = [part for part in records if part.topic == topics.PLANS]
+    return plans, [part for part in records if part.topic != topics.PLANS]
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import END_OF_TIME, ENVELOPE
-from tamis.recordings.flat_json.columns import FlatDecoder
-from tamis.recordings.flat_json.suffixes import without_suffixes
+from tamis.recordings.flat_json.columns import FlatDecoder, without_suffixes
 
 # An envelope of the usual form and what precedes it: the end of a value.
 _MARK = b',"%s":' % ENVELOPE.encode()

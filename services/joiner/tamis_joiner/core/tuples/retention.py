@@ -20,13 +20,12 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.time_bounds import UNBOUNDED
-from tamis.evaluation.window_rows import last_end
+from tamis.evaluation.time_bounds import UNBOUNDED, last_end
 from tamis.expressions.vectors import Mask
 from tamis.messaging.records import END_OF_TIME
 from tamis.query.model import Window
+from tamis_joiner.core.compiled_plan import RetentionGroup
 from tamis_joiner.core.frontiers import Frontiers
-from tamis_joiner.core.plan.retention_groups import RetentionGroup
 from tamis_joiner.core.tuples.filter_bitmaps import Bitmap, PassingTuples
 from tamis_joiner.core.tuples.stored_tuples import StoredTuples
 

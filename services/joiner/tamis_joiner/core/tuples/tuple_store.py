@@ -14,18 +14,17 @@ import numpy as np
 
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.expressions.vectors import Mask
+from tamis_joiner.core.compiled_plan import Topic
 from tamis_joiner.core.frontiers import Frontiers
-from tamis_joiner.core.plan.compiled_plan import Topic
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME
 from tamis_joiner.core.records.tuple_columns import TupleColumns
-from tamis_joiner.core.state.arrow_format import decode_tuples, encode_tuples
-from tamis_joiner.core.state.state_map import StateMap
-from tamis_joiner.core.tuples.distinct_numbers import distinct
+from tamis_joiner.core.state import StateMap, decode_tuples, encode_tuples
 from tamis_joiner.core.tuples.filter_bitmaps import FilterBitmaps, PassingTuples
-from tamis_joiner.core.tuples.merge import merge
 from tamis_joiner.core.tuples.retention import NOTHING_RETIRES, needed
 from tamis_joiner.core.tuples.stored_tuples import (
     StoredTuples,
+    distinct,
+    merge,
     no_tuples,
     with_key_codes,
     with_schema,

@@ -12,7 +12,7 @@ from pyspark import daemon, worker
 
 from tamis_joiner.spark import batch, processor, source  # noqa: F401
 from tamis_joiner.spark.processes.connection_exchange import EXCHANGE
-from tamis_joiner.spark.processes.frozen_objects import FROZEN
+from tamis_joiner.spark.processor import FROZEN
 
 if __name__ == "__main__":
     # Spark also has daemons of other workers, which plan queries.

@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from tamis.errors import TamisError
 from tamis.messaging.records import END_OF_TIME, Ack
-from tamis.query.defaults import MAX_AHEAD
 from tamis.query.model import AlertDef, DerivedDef, StreamDef
+from tamis.query.model.definitions import MAX_AHEAD
 from tamis.sharing.topic_choice import TopicId
 from tamis_registry.core.leases import understood
 from tamis_registry.core.plan.shared_topics import all_topics, derived_topic, forget_numbers

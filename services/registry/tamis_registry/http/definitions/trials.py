@@ -15,9 +15,8 @@ from starlette.responses import Response
 
 from tamis.errors import InputError, RefusedError
 from tamis.query.model import Catalog
-from tamis.recordings.json_structure import ComplexityError
-from tamis.recordings.json_text import loads
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.json_structure import ComplexityError, loads
+from tamis.recordings.times import TimeUnit
 from tamis_registry.http.common.parts import TEXT_TYPES, File, read_sql, while_connected
 from tamis_registry.http.common.reading_turns import ReadingTurns
 from tamis_registry.http.common.rights import client_of, may_change, may_see_readings, refusal_of_readings

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from tamis.recordings.time_units import TimeUnit
+from tamis.recordings.times import TimeUnit
 
 Value = str | bool | int | float | None
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from tamis.bounded.synopses.growable_arrays import grown
 from tamis.bounded.synopses.row_numbering import RowNumbering, firsts
+from tamis.evaluation.standing.aggregates.accumulators import Sums, fit, times, whole
 from tamis.evaluation.standing.aggregates.kernels import Integers, Ints, running_percentiles
-from tamis.evaluation.standing.aggregates.running import Sums, fit, times, whole
-from tamis.evaluation.standing.row_store import Store
+from tamis.evaluation.standing.row_store import Store, TextCodes, as_numbers
 from tamis.evaluation.standing.state import number_from_text, number_to_text
-from tamis.evaluation.standing.value_numbers import TextCodes, as_numbers
 from tamis.expressions.exact.sums import SCALE, interpolated, units
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector

@@ -1,6 +1,6 @@
 """Queries over streams without event time as standing queries, with bounded synopses.
 
-`rows` evaluates queries without aggregates, `unions` UNION, and `groups` GROUP BY. Each splits the query into
-alternatives (`alternatives`), which find the tuples that belong to them (`alternative_tuples`) and return
-`matches`: over one stream (`single_stream`), with duplicates (`counting`) or with DISTINCT (`distinct`).
+Begin with `rows`, which evaluates queries without aggregates and UNION, and `groups`, which evaluates GROUP
+BY. Each splits the query into alternatives, which find the tuples that belong to them and return `matches`:
+with duplicates (`counting`), or over one stream and with DISTINCT (`alternatives`).
 """

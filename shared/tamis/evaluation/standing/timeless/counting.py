@@ -16,16 +16,15 @@ from tamis.bounded.timeless.translate import Translation
 from tamis.evaluation.standing.aggregates.accumulators import (
     Accumulators,
     PartialAggregates,
+    times,
 )
 from tamis.evaluation.standing.aggregates.kernels import Integers
-from tamis.evaluation.standing.aggregates.running import times
 from tamis.evaluation.standing.contract import Batch
 from tamis.evaluation.standing.kept_columns import KeptColumns
 from tamis.evaluation.standing.row_store import Store
-from tamis.evaluation.standing.timeless.alternative_tuples import AlternativeTuples
-from tamis.evaluation.standing.timeless.matches import Matches, Wanted
+from tamis.evaluation.standing.timeless.matches import AlternativeTuples, Matches, Wanted
+from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Column, columns
-from tamis.expressions.vectorized.evaluate import holds
 from tamis.expressions.vectors import Vector
 
 

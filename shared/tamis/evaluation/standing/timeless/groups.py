@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.bounded.synopses.columns import Ints, parts_of
+from tamis.bounded.synopses.columns import Ints, Mask, parts_of
 from tamis.bounded.synopses.growable_arrays import grown
 from tamis.bounded.synopses.row_numbering import RowNumbering, firsts
 from tamis.bounded.timeless.aggregates import Subquery, needs_all_values, subqueries
 from tamis.evaluation.standing.aggregates.accumulators import (
     Accumulators,
     PartialAggregates,
+    Sums,
     bigint,
     measures_of,
+    whole,
 )
 from tamis.evaluation.standing.aggregates.kernels import touched_groups
-from tamis.evaluation.standing.aggregates.running import Sums, whole
 from tamis.evaluation.standing.aggregates.values import Percentile, Values
 from tamis.evaluation.standing.contract import WITHDRAWN, Batch, Rows
 from tamis.evaluation.standing.kept_columns import kept_columns, needed
-from tamis.evaluation.standing.row_store import Store
+from tamis.evaluation.standing.row_store import Store, TextCodes, as_numbers
 from tamis.evaluation.standing.state import (
     number_from_text,
     number_to_text,
@@ -32,13 +33,62 @@ from tamis.evaluation.standing.state import (
     unpack_state,
 )
 from tamis.evaluation.standing.timeless.alternatives import compile_alternative
-from tamis.evaluation.standing.timeless.group_rows import GroupRows
 from tamis.evaluation.standing.timeless.matches import Alternative, Matches, Wanted
-from tamis.evaluation.standing.value_numbers import TextCodes, as_numbers
-from tamis.expressions.vectorized.evaluate import evaluate, holds
+from tamis.expressions.evaluate import evaluate, holds
+from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.query.computed_columns import computed_by_stream, with_computed, with_values
 from tamis.query.model import Catalog, Grouping, Query
+
+
+class GroupRows:
+    """The last row of each group, and the mask of the groups that have a row now."""
+
+    def __init__(self, types: Sequence[Type]) -> None:
+        self._rows = Store(types)
+        self._has: Mask = np.zeros(0, np.bool_)
+
+    def grow(self, groups: int) -> None:
+        """Make room."""
+        self._rows.grow(groups)
+        self._has = grown(self._has, groups)
+
+    def changes(self, group: Ints, rows: Sequence[Vector], holding: Mask) -> Mask:
+        """The mask of the rows that change their group, if rows are taken one after the other. A row changes
+        its group if it differs from the group's last row. It also does if it isn't `holding` and the group
+        has a row, which is then removed.
+        """
+        count = len(group)
+        order = np.argsort(group, kind="stable")
+        follows = group[order[1:]] == group[order[:-1]]
+        # Index of the group's last row: among these rows, or after them the stored one.
+        last = count + np.arange(count)
+        last[order[1:][follows]] = order[:-1][follows]
+        had = np.concatenate([holding, self._has[group]])[last]
+        same = np.ones(count, np.bool_)
+        for column, vector in enumerate(rows):
+            same &= _equal(vector, Vector.concat([vector, self._rows.take(column, group)]).take(last))
+        ends = np.ones(count, np.bool_)
+        ends[last[last < count]] = False
+        self._rows.put(group[ends], [vector.take(ends) for vector in rows])
+        self._has[group[ends]] = holding[ends]
+        return np.where(holding, ~(had & same), had)
+
+    def dumped(self, groups: int) -> list[Any]:
+        """As JSON."""
+        return [self._has[:groups].tolist(), self._rows.dumped()]
+
+    def restore(self, dumped: Sequence[Any]) -> None:
+        """Restore the dumped rows of all groups."""
+        has, rows = dumped
+        self._has = np.array(has, np.bool_)
+        self._rows.restore(rows, len(has))
+
+
+def _equal(one: Vector, other: Vector) -> Mask:
+    """The rows in which values are equal; NULL equals itself."""
+    null = [np.zeros(len(v), np.bool_) if v.null is None else v.null for v in (one, other)]
+    return np.where(null[0] | null[1], null[0] & null[1], one.data == other.data)
 
 
 class Groups:

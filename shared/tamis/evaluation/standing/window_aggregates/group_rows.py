@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.dictionary_encoding import DictionaryEncoder
+from tamis.evaluation.key_codes import DictionaryEncoder
 from tamis.evaluation.standing.contract import Rows
 from tamis.evaluation.standing.window_aggregates.partials import (
     SortedBatch,
@@ -23,8 +23,8 @@ from tamis.evaluation.standing.window_aggregates.partials import (
     value,
 )
 from tamis.evaluation.standing.window_aggregates.table import PartialTable, Places
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Column, Type
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Columns, Vector
 from tamis.query.model import WINDOW_COLUMNS, WINDOW_START, Aggregate, Query
 

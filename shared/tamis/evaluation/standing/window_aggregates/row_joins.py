@@ -15,8 +15,8 @@ import orjson
 
 from tamis.analysis.conjuncts import flatten_and
 from tamis.evaluation.standing.window_aggregates.table import Places
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Call, Column, Expr, aliases, columns
-from tamis.expressions.vectorized.evaluate import evaluate, holds
 from tamis.expressions.vectors import Columns, Mask, Vector
 from tamis.query.computed_columns import meaning
 from tamis.query.model import Query

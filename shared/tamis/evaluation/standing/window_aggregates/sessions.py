@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.dictionary_encoding import DictionaryEncoder
+from tamis.evaluation.key_codes import DictionaryEncoder
 from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.state import pack_state, unpack_state
 from tamis.evaluation.standing.window_aggregates.group_rows import Counted, GroupRows, Tables, places

@@ -14,9 +14,10 @@ than 2^-40 have the number 0.
 from __future__ import annotations
 
 from tamis.expressions.nodes import Call, Expr, Literal, Type
+from tamis.expressions.signatures import call
 from tamis.query.scalars import operators
 from tamis.query.scalars.casts import cast
-from tamis.query.scalars.roundings import rounded
+from tamis.query.scalars.functions import rounded
 
 # The greatest error of an approximate quantile, as a share of its value.
 ERROR = 2**-7
@@ -31,9 +32,9 @@ _LOG2_E = 1.4426950408889634
 def code(value: Expr) -> Expr:
     """The whole number of a value, which is a number."""
     number = cast(value, Type.DOUBLE)
-    size = operators.function("abs", [number])
+    size = call("abs", number)
     # An exponent that is wrong by one near a power of two gives the same number.
-    exponent = rounded("floor", [_times(operators.function("ln", [size]), _double(_LOG2_E))])
+    exponent = rounded("floor", [_times(call("ln", size), _double(_LOG2_E))])
     unit = operators.arithmetic("power", _double(2.0), _plus(exponent, _double(-6.0)))
     digits = rounded("round", [operators.arithmetic("/", size, unit)])
     placed = _plus(_times(_plus(exponent, _double(_SHIFT - 1.0)), _double(_BINS)), digits)
@@ -44,7 +45,7 @@ def code(value: Expr) -> Expr:
 
 def of_code(number: Expr) -> Expr:
     """The value that a whole number stands for, a DOUBLE."""
-    size = operators.function("abs", [number])
+    size = call("abs", number)
     exponent = rounded("floor", [operators.arithmetic("/", size, Literal(_BINS, Type.INT))])
     rest = operators.arithmetic("-", size, _times(exponent, _double(_BINS)))
     unit = operators.arithmetic("power", _double(2.0), _plus(exponent, _double(-6.0 - _SHIFT)))

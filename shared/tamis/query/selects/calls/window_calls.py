@@ -14,15 +14,14 @@ from tamis.query.model import WINDOW_COLUMNS, StreamDef
 from tamis.query.names import suggest
 from tamis.query.scalars import operators
 from tamis.query.scalars.calls import called_name
-from tamis.query.scalars.reporting import checked
+from tamis.query.scalars.operators import checked
 from tamis.query.scalars.resolution import ExpressionResolver
-from tamis.query.selects.calls.frames import frame_of, lag_rows
+from tamis.query.selects.calls.frames import filter_hint, frame_of, lag_rows, over_hint
 from tamis.query.selects.calls.raw_streams import raw_stream
-from tamis.query.selects.calls.window_hints import filter_hint, over_hint
 from tamis.query.selects.scope import FromScope
-from tamis.query.syntax.identifiers import name_of
+from tamis.query.syntax.cursor import name_of
 from tamis.query.unsupported import unsupported_window_function
-from tamis.query.window_functions import VALUES, Frame, Function, WindowFunction
+from tamis.query.watches import VALUES, Frame, Function, WindowFunction
 
 _SPREADS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 _FUNCTIONS: dict[str, Function] = {

@@ -23,7 +23,7 @@ from tamis.expressions.sql_text import identifier, to_sql
 from tamis.query.context import Context
 from tamis.query.model import Absence, Conjunct, Source
 from tamis.query.scalars import operators
-from tamis.query.scalars.reporting import checked
+from tamis.query.scalars.operators import checked
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import from_clause
 from tamis.query.selects.joins.anti_joins import (
@@ -31,13 +31,14 @@ from tamis.query.selects.joins.anti_joins import (
     item_name,
     not_null_columns,
     null_test,
+    silence,
+    silence_length,
     unwrapped,
 )
-from tamis.query.selects.joins.silence import silence, silence_length
 from tamis.query.selects.scope import FromScope, with_free_names
 from tamis.query.selects.subqueries import ResolveQuery, named_subqueries
+from tamis.query.syntax.cursor import Name
 from tamis.query.syntax.dialect import NoReading, span
-from tamis.query.syntax.identifiers import Name
 from tamis.query.unsupported import CLAUSES
 from tamis.query.watches import window_functions
 
