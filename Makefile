@@ -138,7 +138,7 @@ soundness: setup ## long randomised search for a missed or an extra alarm
 	$(BIN)/pytest -n 2 --maxschedchunk 1 --durations 20 tests/oracle tests/integration -m soundness
 
 tutorial: setup ## run the tutorial's commands in a fleet, with MQTT, Kafka and a webhook
-	$(BIN)/pytest -n 0 tests/e2e/test_tutorial.py -m tutorial
+	$(call with_brokers,-n 0 tests/e2e/test_tutorial.py -m tutorial,tests/e2e/test_tutorial.py -m tutorial)
 
 notebooks: setup ## run the notebooks of demo/ in a Jupyter kernel
 	$(BIN)/pytest -n 0 tests/notebooks -m notebooks

@@ -185,7 +185,7 @@ def compare_nested(
         read = recordings_of(stream.aggregates, recordings)
         made = recorded(stream, run_recordings(stream.aggregates, catalog, read).rows)
         ours[stream.name] = theirs[stream.name] = made
-    found = _compare_one(name, nested.query, nested.catalog(catalog), ours, theirs)
+    found = _compare_one(name, nested.query, catalog.with_streams(nested.streams), ours, theirs)
     tuples = sum(len(one) for one in recordings.values())
     return replace(
         found,

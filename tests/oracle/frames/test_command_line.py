@@ -24,7 +24,7 @@ from tests.oracle.random_cases import SEED, also_long
 
 import tamis
 from tamis.cli import main
-from tamis.frames.inputs import Frame
+from tamis.frames.arrow_tables import Frame
 from tamis.omission import Sides
 
 UNITS = ("ms", "us", "ns")

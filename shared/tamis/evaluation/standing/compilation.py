@@ -51,7 +51,7 @@ class NestedEvaluator:
         for stream in nested.streams:
             assert stream.aggregates is not None
             self._inner.append((stream, _standing(stream.aggregates, catalog)))
-        self._outer = _standing(nested.query, nested.catalog(catalog))
+        self._outer = _standing(nested.query, catalog.with_streams(nested.streams))
         raw = frozenset().union(*(one.streams for _, one in self._inner))
         first = nested.streams[0]
         none = {column.name: Vector.from_list([], column.type) for column in first.columns}
