@@ -21,6 +21,7 @@ import orjson
 import psutil
 from confluent_kafka import Producer
 from numpy.typing import NDArray
+from tests.fixtures.dict_state import DictState
 
 from benchmarks import alerts, edge, joiner
 from benchmarks.harness import Cell, Result, Say, machine
@@ -47,7 +48,6 @@ from tamis_edge.storage.journal import Journal
 from tamis_edge.storage.spool import Spool
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 
 NAME = "sizing"
 KEYS = 1_000

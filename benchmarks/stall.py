@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pyarrow.csv
+from tests.fixtures.dict_state import DictState
 
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.pages import markdown
@@ -30,7 +31,6 @@ from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 
 NAME = "stall"
 MINUTE = 60 * SECOND

@@ -6,13 +6,14 @@ import time
 import uuid
 from statistics import median
 
+from tests.fixtures.dict_state import DictState
+
 from benchmarks.harness import Cell, Goal, Result, Say
 from benchmarks.joining.workload import Size, Source, plan
 from tamis.compile_kernels import warm
 from tamis.garbage_collection import collect_seldom
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records
-from tamis_joiner.core.state import DictState
 
 NAME = "joining.growth"
 BATCHES = 5

@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 import pyarrow as pa
+from tests.fixtures.dict_state import DictState
 
 from benchmarks.harness import Cell, Result, Say
 from tamis.messaging.records import progress_record
@@ -25,7 +26,6 @@ from tamis.query.parse import catalog_of
 from tamis.sizing.figures import unit_costs
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 from tamis_registry.kafka.store import COMPRESSION
 
 NAME = "scale.reckoned"

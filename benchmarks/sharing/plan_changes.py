@@ -12,6 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
+from tests.fixtures.dict_state import DictState
 
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.sharing.filters import FIRST, LAST, names
@@ -29,7 +30,6 @@ from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records
-from tamis_joiner.core.state import DictState
 
 NAME = "sharing.plan_changes"
 STEPS = (10, 100, 1_000, 2_000)

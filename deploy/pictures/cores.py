@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from tests.fixtures.dict_state import DictState
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
@@ -22,7 +23,6 @@ from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 
 SECOND = 1_000_000
 Columns = Mapping[str, Sequence[Any]]  # `ts` in microseconds

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tamis.bounded.synopses.bucket_maxima import BucketMaxima
+from tamis.bounded.synopses.row_numbering import BucketMaxima
 from tamis.evaluation import slot_kernels
 from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.evaluation.standing.latest_candidates import latest

@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 import orjson
+from tests.fixtures.dict_state import DictState
 from tests.model import counts
 
 from tamis.messaging.records import END_OF_TIME, Frontier
@@ -19,7 +20,6 @@ from tamis.plan.model import Plan
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records
-from tamis_joiner.core.state import DictState
 
 if TYPE_CHECKING:
     from tests.model.world import World

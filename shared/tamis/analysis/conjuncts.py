@@ -13,13 +13,16 @@ from dataclasses import dataclass, replace
 from tamis.analysis.contradictions import contradictory_filters, contradictory_values, fewest, message
 from tamis.analysis.equality_classes import Equality
 from tamis.analysis.implied_predicates import Implied, implied_predicates
-from tamis.analysis.time_conditions import (
+from tamis.analysis.topology import (
+    Joined,
+    TimeDistances,
     bounds_of,
+    closure,
     intersect,
+    joined,
     mentions_time,
     window_bounds,
 )
-from tamis.analysis.topology import Closure, Joined, closure, joined
 from tamis.errors import Position, RefusedError, SqlError
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import OPPOSITE, Call, Column, Expr, Type, aliases
@@ -58,7 +61,7 @@ class Analysis:
     equalities: tuple[Equality, ...]
     bounds: tuple[TimeBound, ...]
     window: Window | None  # shared by all tuples of a combination
-    closure: Closure  # tightest bounds of t_i - t_j, from bounds and window
+    closure: TimeDistances  # tightest bounds of t_i - t_j, from bounds and window
     filters: Mapping[str, tuple[Expr, ...]]  # by alias
     implied: Mapping[str, tuple[Expr, ...]]  # by alias: more predicates, which follow from all conjuncts
     conditions: tuple[Expr, ...]  # conjuncts over several sources, except key equalities and time bounds
@@ -179,7 +182,7 @@ def _with_nulls(streams: Mapping[str, StreamDef], query: Query) -> dict[str, Str
     }
 
 
-def time_distances(query: Query, catalog: Catalog) -> Closure:
+def time_distances(query: Query, catalog: Catalog) -> TimeDistances:
     """The `closure` of the analysis of `query`, without the rest of it, which takes much longer."""
     _, times = _streams(query, catalog)
     order = _base(query)
@@ -247,7 +250,7 @@ def _absence(
 
 
 def _unbounded(
-    absence: Absence, rows: Sequence[str], times: Mapping[str, str], distances: Closure
+    absence: Absence, rows: Sequence[str], times: Mapping[str, str], distances: TimeDistances
 ) -> Iterator[SqlError]:
     """The refusal of a NOT EXISTS without time bounds on both ends."""
     for alias in absence.aliases:

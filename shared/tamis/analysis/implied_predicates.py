@@ -17,11 +17,10 @@ from fractions import Fraction
 from tamis.analysis.contradictions import fewest, linear_system
 from tamis.analysis.domains import INT_LIMIT
 from tamis.analysis.equality_classes import Equality, classes
-from tamis.analysis.linear_conditions import LinearSystem
-from tamis.constraints.atoms import Linear, linear
+from tamis.analysis.linear_conditions import LinearSystem, nearest
+from tamis.constraints.atoms import Linear, linear, variables
 from tamis.constraints.linear.conjunctions import implies, ranges_of
 from tamis.constraints.linear.fourier_motzkin import eliminate
-from tamis.constraints.linear.rows import variables
 from tamis.constraints.theory import Interval
 from tamis.expressions.nodes import (
     COMPARISONS,
@@ -199,14 +198,7 @@ def _is_difference(row: Linear, names: Mapping[str, Column]) -> bool:
     if len(row.terms) != 2 or {value for _, value in row.terms} != {1, -1}:
         return False
     types = {names[name].type for name in row.names}
-    return types in ({Type.DOUBLE}, {Type.INT}) and _rounded_end(row) is not None
-
-
-def _rounded_end(row: Linear) -> float | None:
-    try:
-        return float(row.constant)
-    except OverflowError:
-        return None
+    return types in ({Type.DOUBLE}, {Type.INT}) and nearest(row.constant) is not None
 
 
 def _difference(row: Linear, names: Mapping[str, Column]) -> Expr:

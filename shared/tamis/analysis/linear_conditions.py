@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
-from tamis.constraints.atoms import Linear, linear
+from tamis.constraints.atoms import Linear, connected, linear
+from tamis.constraints.formula import Sum
 from tamis.constraints.linear.conjunctions import Projection, range_of, satisfiable
-from tamis.constraints.linear.rows import connected
 from tamis.constraints.theory import Interval
 from tamis.expressions.nodes import (
     FLIPPED,
@@ -36,23 +36,6 @@ _ROUNDING = Fraction(1, 2**53)
 # digits makes exact arithmetic several times as fast.
 _UNDERFLOW = Fraction(1, 2**128)
 _ROUNDS = 6  # of sharpening: one for each operation on the way from one column to another
-
-
-@dataclass(frozen=True)
-class _Sum:
-    """sum(coefficient * variable) + constant."""
-
-    terms: Mapping[str, Fraction] = field(default_factory=dict)
-    constant: Fraction = Fraction(0)
-
-    def plus(self, other: _Sum, factor: Fraction | int = 1) -> _Sum:
-        terms = dict(self.terms)
-        for name, value in other.terms.items():
-            terms[name] = terms.get(name, Fraction(0)) + value * factor
-        return _Sum({n: v for n, v in terms.items() if v}, self.constant + other.constant * factor)
-
-    def times(self, factor: Fraction) -> _Sum:
-        return _Sum().plus(self, factor)
 
 
 @dataclass(frozen=True)
@@ -139,7 +122,7 @@ class LinearSystem:
             before = len(self._rows)
             for sign, end in zip((-1, 1), self._ends(column), strict=True):
                 if math.isfinite(end):
-                    self._less(_Sum({name: Fraction(sign)}), "<=", _Sum(constant=sign * Fraction(end)))
+                    self._less(Sum({name: Fraction(sign)}), "<=", Sum(constant=sign * Fraction(end)))
             self._of_column[name] = self._rows[before:]
         return name
 
@@ -197,7 +180,7 @@ class LinearSystem:
             if inner is None or limit is None:
                 return False
             self._less(inner, op, limit)
-            self._less(_Sum().plus(inner, -1), op, limit)
+            self._less(inner.times(-1), op, limit)
             return True
         one, other = self._operand(left, doubles), self._operand(right, doubles)
         if one is None or other is None or not (one.terms or other.terms):
@@ -205,7 +188,7 @@ class LinearSystem:
         self._less(one, op, other)
         return True
 
-    def _less(self, left: _Sum, op: str, right: _Sum) -> None:
+    def _less(self, left: Sum, op: str, right: Sum) -> None:
         if len(left.terms) + len(right.terms) == 1:
             # Most conditions limit one column: the row in normal form, without arithmetic on sums.
             ((name, factor),) = left.terms.items() or right.terms.items()
@@ -225,7 +208,7 @@ class LinearSystem:
         elif not row:
             self._false = True
 
-    def _operand(self, expr: Expr, double: bool) -> _Sum | None:
+    def _operand(self, expr: Expr, double: bool) -> Sum | None:
         """The value of a number, converted to DOUBLE if `double`; None if it isn't linear."""
         if not (expr.type.numeric or expr.type.integral):
             return None
@@ -234,19 +217,19 @@ class LinearSystem:
             return found
         return found if self._small(found) else self._round(found, False)
 
-    def _sum(self, expr: Expr) -> _Sum | None:
+    def _sum(self, expr: Expr) -> Sum | None:
         if isinstance(expr, Column):
-            return _Sum({self.variable(expr): Fraction(1)})
+            return Sum({self.variable(expr): Fraction(1)})
         if isinstance(expr, Literal):
             number = isinstance(expr.value, int | float) and not isinstance(expr.value, bool)
-            return _Sum(constant=Fraction(expr.value)) if number else None  # type: ignore[arg-type]
+            return Sum(constant=Fraction(expr.value)) if number else None  # type: ignore[arg-type]
         double = expr.type is Type.DOUBLE
         args = [self._operand(arg, double) for arg in expr.args] if expr.op in _LINEAR else [None]
         if any(arg is None for arg in args):
             return None
         sums = [arg for arg in args if arg is not None]
         if expr.op == "neg":
-            return sums[0].times(Fraction(-1))
+            return sums[0].times(-1)
         one, other = sums
         if expr.op in ("+", "-"):
             found = one.plus(other, 1 if expr.op == "+" else -1)
@@ -260,7 +243,7 @@ class LinearSystem:
             return None
         return self._round(one.times(1 / other.constant), True)
 
-    def _small(self, whole: _Sum) -> bool:
+    def _small(self, whole: Sum) -> bool:
         """Tell if a sum of whole columns is certainly a whole number that every DOUBLE can have."""
         size = abs(whole.constant)
         for name, value in whole.terms.items():
@@ -274,15 +257,15 @@ class LinearSystem:
             size += abs(value) * Fraction(limit)
         return size <= LARGEST_EXACT_INTEGER
 
-    def _round(self, result: _Sum, underflows: bool) -> _Sum:
+    def _round(self, result: Sum, underflows: bool) -> Sum:
         """The used result of an operation with an exact result."""
         if not result.terms and _is_double(result.constant):
             return result
         number = len(self._rounded)
         operation = _Rounded(f"t{number}", f"u{number}", underflows)
         self._rounded.append(operation)
-        self._less(_Sum({operation.exact: Fraction(1)}), "=", result)
-        return _Sum({operation.used: Fraction(1)})
+        self._less(Sum({operation.exact: Fraction(1)}), "=", result)
+        return Sum({operation.used: Fraction(1)})
 
 
 _LINEAR = ("+", "-", "*", "/", "neg")
@@ -298,8 +281,8 @@ def _cuts(operation: _Rounded, ranges: Mapping[str, Interval]) -> Iterator[Linea
         )
         limit = used.upper if sign > 0 else _negative(used.lower)
         closed = used.upper_closed if sign > 0 else used.lower_closed
-        if upper is not None and (nearest := _nearest(upper)) is not None:
-            yield _row({u: sign}, "<=", max(upper, nearest))
+        if upper is not None and (rounded := nearest(upper)) is not None:
+            yield _row({u: sign}, "<=", max(upper, rounded))
         if limit is not None and (end := _greatest_rounded_to(limit)) is not None:
             strict = not closed and _is_double(limit)
             yield _row({t: sign}, "<" if strict else "<=", limit if strict else max(limit, end))
@@ -320,7 +303,7 @@ def _negative(value: Fraction | None) -> Fraction | None:
     return None if value is None else -value
 
 
-def _nearest(value: Fraction) -> Fraction | None:
+def nearest(value: Fraction) -> Fraction | None:
     """The DOUBLE to which a number is rounded; None if it overflows."""
     try:
         return Fraction(float(value))
@@ -329,15 +312,15 @@ def _nearest(value: Fraction) -> Fraction | None:
 
 
 def _is_double(value: Fraction) -> bool:
-    return _nearest(value) == value
+    return nearest(value) == value
 
 
 def _greatest_rounded_to(limit: Fraction) -> Fraction | None:
     """The greatest number that may be rounded to a DOUBLE of at most `limit`; None if that is any number."""
-    nearest = _nearest(limit)
-    if nearest is None:
+    rounded = nearest(limit)
+    if rounded is None:
         return None
-    below = float(nearest) if nearest <= limit else math.nextafter(float(nearest), -math.inf)
+    below = float(rounded) if rounded <= limit else math.nextafter(float(rounded), -math.inf)
     above = math.nextafter(below, math.inf)
     if math.isinf(below) or math.isinf(above):
         return None

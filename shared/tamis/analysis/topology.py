@@ -11,18 +11,73 @@ interval, so that one of them can replace the tuples between them. No longer int
 tick since times are integers: `python -m tests.oracle.analysis.topology_report` finds the alarm that is
 lost with two ticks more. L is 2w for two streams within w of each other, w for a clique, and 0 for the
 centre of a star, as in cai-2021 section 4; for topologies that the paper leaves open it is defined, too.
+
+Time conditions are difference bounds lo <= t_left - t_right <= hi. Event times are integers of microseconds,
+so that a strict bound is a closed bound that is one less. No later code needs open ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
+from tamis.difference_bounds import Closure
+from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.nodes import Column, Expr, Literal
 from tamis.plan.model import TimeBound
+from tamis.query.linear_times import difference_limits, is_time
+from tamis.query.model import Window
+
+
+def bounds_of(expr: Expr, times: Mapping[str, str]) -> tuple[TimeBound, ...] | None:
+    """The difference bounds of a comparison, with the aliases in alphabetical order.
+
+    None if it isn't a conjunction of difference bounds between two sources.
+    """
+    found = difference_limits(expr, times)
+    return None if found is None else (TimeBound(found.left, found.right, found.lo, found.hi),)
+
+
+def intersect(bounds: list[TimeBound], order: tuple[str, ...]) -> tuple[TimeBound, ...]:
+    """One bound for each pair of sources, left before right in `order`: the intersection of the pair's
+    bounds.
+    """
+    found: dict[tuple[str, str], tuple[int | None, int | None]] = {}
+    place = {alias: i for i, alias in enumerate(order)}
+    for bound in bounds:
+        left, right, lo, hi = bound.left, bound.right, bound.lo, bound.hi
+        if place[left] > place[right]:
+            left, right = right, left
+            lo, hi = (None if hi is None else -hi), (None if lo is None else -lo)
+        old_lo, old_hi = found.get((left, right), (None, None))
+        los = [v for v in (lo, old_lo) if v is not None]
+        his = [v for v in (hi, old_hi) if v is not None]
+        found[left, right] = (max(los) if los else None, min(his) if his else None)
+    pairs = sorted(found, key=lambda pair: (place[pair[0]], place[pair[1]]))
+    return tuple(TimeBound(left, right, *found[left, right]) for left, right in pairs)
+
+
+def window_bounds(window: Window | None, order: tuple[str, ...]) -> Iterator[TimeBound]:
+    """The bounds that follow from a window: two of its tuples are less than its size apart."""
+    if window is not None:
+        for left, right in combinations(order, 2):
+            yield TimeBound(left, right, 1 - window.size, window.size - 1)
+
+
+def mentions_time(expr: Expr, times: Mapping[str, str]) -> frozenset[str]:
+    """The sources whose event time is in `expr`, apart from arguments of functions: a speed per second or an
+    hour of the day is a value like others.
+    """
+    if isinstance(expr, Column):
+        return frozenset({expr.alias} if is_time(expr, times) else ())
+    if isinstance(expr, Literal) or FUNCTIONS[expr.op].computed:
+        return frozenset()
+    return frozenset(alias for arg in expr.args for alias in mentions_time(arg, times))
 
 
 @dataclass(frozen=True)
-class Closure:
+class TimeDistances:
     """upper[i, j]: the greatest t_i - t_j that the bounds allow; no item if the bounds don't limit it."""
 
     upper: Mapping[tuple[str, str], int]
@@ -34,27 +89,25 @@ class Closure:
         return [(i, j) for i in names for j in names if (i, j) not in self.upper]
 
 
-def closure(aliases: Iterable[str], bounds: Iterable[TimeBound]) -> Closure:
-    """All-pairs shortest paths over the difference bounds between `aliases` (Floyd, Warshall)."""
-    names = list(aliases)
-    upper = {(name, name): 0 for name in names}
-
-    def tighten(i: str, j: str, value: int) -> None:
-        if value < upper.get((i, j), value + 1):
-            upper[i, j] = value
-
+def closure(aliases: Iterable[str], bounds: Iterable[TimeBound]) -> TimeDistances:
+    """All that difference bounds between `aliases` imply."""
+    place = {name: at for at, name in enumerate(aliases)}
+    closed = Closure.free(len(place))
     for bound in bounds:
-        if bound.left in names and bound.right in names:
+        if bound.left in place and bound.right in place:
+            left, right = place[bound.left], place[bound.right]
             if bound.hi is not None:
-                tighten(bound.left, bound.right, bound.hi)
+                closed.rows[left][right] = min(closed.rows[left][right], bound.hi)
             if bound.lo is not None:
-                tighten(bound.right, bound.left, -bound.lo)
-    for via in names:
-        for i in names:
-            for j in names:
-                if (i, via) in upper and (via, j) in upper:
-                    tighten(i, j, upper[i, via] + upper[via, j])
-    return Closure(upper, any(upper[name, name] < 0 for name in names))
+                closed.rows[right][left] = min(closed.rows[right][left], -bound.lo)
+    consistent = closed.close()
+    upper = {
+        (a, b): int(closed.rows[i][j])
+        for a, i in place.items()
+        for b, j in place.items()
+        if closed.finite(i, j)
+    }
+    return TimeDistances(upper, not consistent)
 
 
 def omission_interval(alias: str, aliases: Iterable[str], bounds: Iterable[TimeBound]) -> int | None:
@@ -96,8 +149,8 @@ class Joined:
     """
 
     rows: tuple[str, ...]
-    base: Closure
-    hidden: Mapping[str, Closure]
+    base: TimeDistances
+    hidden: Mapping[str, TimeDistances]
 
     def reach(self, later: str, earlier: str) -> int | None:
         """The greatest t_later - t_earlier for which a new tuple of `later` and a tuple of `earlier` can

@@ -9,7 +9,7 @@ evaluator needs more and more memory. A *repair* is a change of the query that m
 - `timeless`: applies this theory to SQL over streams without event time.
 - `application_time`: extends it to conditions on event time (schiff-2020).
 - `windows`: the bound of aggregates over windows.
-- `synopses`, `application_time.synopses`: the state, which keeps only what the proofs say is needed.
+- `synopses`, `application_time.store`: the state, which keeps only what the proofs say is needed.
   `tamis.evaluation` runs these synopses.
 - `memory`: the verdict, which has the same form for all kinds of queries.
 

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 
 from tamis.bounded.application_time.arrivals import Arrival
 from tamis.bounded.application_time.translate import rate_of
-from tamis.bounded.conjunctive.difference_bounds import Bound
 from tamis.bounded.joined_tables import limited_cases
 from tamis.bounded.memory import Memory, no_number, sentences, undeclared
+from tamis.difference_bounds import Bound
 from tamis.durations import seconds
 from tamis.expressions.sql_text import identifier, interval
 from tamis.query.model import AsOfJoin, Catalog, Output, Query, Source, StreamDef

@@ -26,12 +26,12 @@ from tamis.bounded.group_counts import (
     Entries,
     fewer,
     group_columns,
+    repairs,
     tuples_in,
 )
 from tamis.bounded.joined_tables import JoinedTables
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
 from tamis.bounded.timeless.repairs import MOST_REPAIRS
-from tamis.bounded.window_repairs import repairs
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column
 from tamis.plan.model import Kept

@@ -32,8 +32,8 @@ from tamis.analysis.conjuncts import Analysis, analyse
 from tamis.analysis.equality_classes import classes
 from tamis.bounded.application_time.arrivals import Arrival
 from tamis.bounded.application_time.translate import rate_of
-from tamis.bounded.conjunctive.difference_bounds import Bound
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
+from tamis.difference_bounds import Bound
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column
 from tamis.plan.model import Kept

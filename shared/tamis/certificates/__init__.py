@@ -11,7 +11,7 @@ proof of this form for one source of a query.
   condition on it is true.
 - `interval_arithmetic`: proofs over the declared domains, for functions for which the rules prove too little.
 - `nulls`: the effect of NULL on a condition.
-- `rounding`: chooses the value that edges compare. The proof is about exact numbers, but edges compute with
-  rounding.
+- `comparison_order` and `margins`: choose the value that edges compare. The proof is about exact numbers, but
+  edges compute with rounding.
 - `grid`: the heuristic of the paper, which an alert can ask for instead of a proof.
 """

@@ -21,17 +21,16 @@ import math
 from collections.abc import Mapping
 
 from tamis.certificates.certificate import Certificate, Unproven
+from tamis.certificates.comparison_order import choose_comparison
 from tamis.certificates.curvature.level_sets import ALWAYS, Region
 from tamis.certificates.curvature.prover import Prover
 from tamis.certificates.grid import NoGridError, gridded
-from tamis.certificates.interval_arithmetic.derivatives import NO_VARIABLE, UndefinedError
-from tamis.certificates.interval_arithmetic.domain_boxes import box_of
+from tamis.certificates.interval_arithmetic.derivatives import NO_VARIABLE, UndefinedError, box_of
 from tamis.certificates.interval_arithmetic.intervals import MAX, Interval
 from tamis.certificates.interval_arithmetic.operator_derivatives import INT64
 from tamis.certificates.interval_arithmetic.subdivision import Effort, derivatives_over
 from tamis.certificates.nulls import may_hold
-from tamis.certificates.rounding.comparison_order import choose_comparison
-from tamis.certificates.scalars.scalar import (
+from tamis.certificates.scalars import (
     Scalar,
     candidates,
     entries,

@@ -21,7 +21,7 @@ from tamis.certificates.curvature import properties as rules
 from tamis.certificates.curvature.level_sets import Region
 from tamis.certificates.curvature.properties import Curvature
 from tamis.certificates.interval_arithmetic.intervals import Interval
-from tamis.certificates.scalars.scalar import added, constant, scaled, terms
+from tamis.certificates.scalars import added, constant, scaled, terms
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, columns
 from tamis.expressions.vectors import Columns, Vector

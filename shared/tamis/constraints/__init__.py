@@ -7,15 +7,13 @@ difference, rename) are those of relational algebra on the points, of which ther
 | module | contents |
 |---|---|
 | `relation` | `Relation`, the algebra of relations of any theory |
-| `atoms` | linear comparisons with exact coefficients, equalities of symbols, their negation |
+| `atoms` | linear comparisons with exact coefficients, equalities of symbols, their negation and their text |
 | `theory` | the interface that each theory implements, intervals |
 | `theories` | the theories, by name |
 | `parse`, `formula` | SQL conditions as formulas, before the kinds of variables are known |
-| `kinds` | inference of which variables are numbers and which are symbols |
-| `normal_form` | formulas as tuples: disjunctive normal form |
+| `normal_form` | the kinds of variables, numbers or symbols; formulas as tuples: disjunctive normal form |
 | `tuple_sets` | conjunction and difference of sets of tuples, removal of contained tuples |
 | `interval_index` | tuples found by the interval of one variable |
-| `sql_text` | atoms and relations as SQL text |
 | `linear` | the theory linear: lazy projections, linear programs with exact proofs |
 | `expressions`, `join_sizes` | algebraic expressions and their rewriting, with estimated sizes of joins |
 

@@ -1,24 +1,27 @@
-"""Algebraic expressions over relations, and their rewriting to cheaper ones with the same points.
+"""Algebraic expressions over relations: evaluation, and rewriting to cheaper ones with the same points.
 
 The rules are those of relational algebra (goldin-1997, sections 3.2 and 3.3): selections and projections move
 towards the relations, and joins are ordered by the estimated number of tuples.
+
+Relations may also be named: `tamis.constraints.independence` proves facts about expressions whatever the
+named relations are, and evaluates them over a database.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from tamis.constraints.formula import All, comparisons
+from tamis.constraints.formula import Formula, conjuncts, names_of, renamed
 from tamis.constraints.join_sizes import Statistics, joined, statistics_of
-from tamis.constraints.kinds import KindInference
-from tamis.constraints.normal_form import disjunction, see_all
+from tamis.constraints.normal_form import KindInference, disjunction, see_all
 from tamis.constraints.parse import parse
 from tamis.constraints.relation import Relation
-from tamis.constraints.theory import Numbers
+from tamis.constraints.theory import Numbers, Theory
+from tamis.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +32,20 @@ class Base:
 
 
 @dataclass(frozen=True, eq=False)
+class Named:
+    """A relation of a database, and the pairs of sets of variables that its schema keeps independent."""
+
+    name: str
+    variables: tuple[str, ...]
+    independent: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Selection:
-    """The points of an expression that are points of `condition`, a relation over some of its variables."""
+    """The points of an expression at which a condition holds."""
 
     of: Expression
-    condition: Relation
+    condition: Formula
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +58,7 @@ class Projection:
 
 @dataclass(frozen=True, eq=False)
 class Join:
-    """The natural join of two or more expressions."""
+    """The natural join of two or more expressions; the product if no variable is in two of them."""
 
     parts: tuple[Expression, ...]
 
@@ -75,7 +87,20 @@ class Renaming:
     names: Mapping[str, str]
 
 
-Expression: TypeAlias = Base | Selection | Projection | Join | Union | Difference | Renaming
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """For each value of the variables in `by`, the measure of the others, as variable `into` (goldin-1997,
+    Definition 27).
+    """
+
+    of: Expression
+    by: tuple[str, ...]
+    into: str
+
+
+Leaf: TypeAlias = Named | Measure
+"""What the rules of rewriting leave as it is, and `evaluate` leaves to its caller."""
+Expression: TypeAlias = Base | Leaf | Selection | Projection | Join | Union | Difference | Renaming
 
 
 def select(of: Expression, text: str) -> Expression:
@@ -83,50 +108,93 @@ def select(of: Expression, text: str) -> Expression:
 
     Raises as `Relation.select` does.
     """
-    theory, names = _leaf(of).relation.theory, variables(of)
-    formula = parse(text, names)
-    inference = KindInference({})
-    see_all(formula, theory, inference)
-    for part in formula.parts if isinstance(formula, All) else (formula,):
-        used = {name for comparison in comparisons(part) for name in comparison.names}
-        kinds = inference.kinds(used)
-        own = [name for name in names if name in used]
-        of = Selection(of, Relation(own, theory, disjunction(theory, part, kinds), kinds))
-    return of
+    formula, theory = parse(text, variables(of)), _theory(of)
+    if theory is not None:
+        see_all(formula, theory, KindInference({}))
+    return _above(of, conjuncts(formula))
 
 
 def variables(expression: Expression) -> tuple[str, ...]:
-    """The variables of the result, in order."""
+    """The variables of the result, in order. Raises `InputError` if operands don't fit."""
     match expression:
         case Base():
             return expression.relation.variables
-        case Projection():
-            return expression.names
+        case Named():
+            return expression.variables
+        case Selection():
+            return variables(expression.of)
+        case Projection() | Measure():
+            wanted = expression.names if isinstance(expression, Projection) else expression.by
+            known = variables(expression.of)
+            missing = [name for name in wanted if name not in known]
+            if missing:
+                raise InputError(
+                    f"'{missing[0]}' is not a variable", hint=f"the expression has: {', '.join(known)}"
+                )
+            return wanted if isinstance(expression, Projection) else (*wanted, expression.into)
         case Join():
             return tuple(dict.fromkeys(name for part in expression.parts for name in variables(part)))
         case Union() | Difference():
-            return variables(expression.left)
+            left, right = variables(expression.left), variables(expression.right)
+            if set(left) != set(right):
+                raise InputError(
+                    f"the operands have different variables: {', '.join(sorted(set(left) ^ set(right)))}",
+                    hint="project or rename first",
+                )
+            return left
         case Renaming():
             return tuple(expression.names.get(name, name) for name in variables(expression.of))
-    return variables(expression.of)
 
 
-def evaluate(expression: Expression) -> Relation:
-    """The relation of an expression. Raises as the operations of `Relation` do."""
+def operands(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions of which an expression is made."""
     match expression:
-        case Base():
-            return expression.relation
-        case Selection():
-            return evaluate(expression.of).join(expression.condition)
-        case Projection():
-            return evaluate(expression.of).project(expression.names)
+        case Base() | Named():
+            return ()
         case Join():
-            return reduce(Relation.join, map(evaluate, expression.parts))
+            return expression.parts
+        case Union() | Difference():
+            return expression.left, expression.right
+    return (expression.of,)
+
+
+def _refused(leaf: Leaf) -> Relation:
+    what = f"relation '{leaf.name}'" if isinstance(leaf, Named) else f"measure '{leaf.into}'"
+    raise InputError(f"the {what} needs a database", hint="use tamis.constraints.independence.evaluation")
+
+
+def evaluate(expression: Expression, leaf: Callable[[Leaf], Relation] = _refused) -> Relation:
+    """The relation of an expression. `leaf` gives that of a named relation or of a measure.
+
+    Raises as the operations of `Relation` do.
+    """
+    if isinstance(expression, Base):
+        return expression.relation
+    if isinstance(expression, Leaf):
+        return leaf(expression)
+    first, *others = (evaluate(part, leaf) for part in operands(expression))
+    match expression:
+        case Selection():
+            return first.join(condition_of(expression, first.theory, first.variables))
+        case Projection():
+            return first.project(expression.names)
+        case Join():
+            return reduce(Relation.join, others, first)
         case Union():
-            return evaluate(expression.left).union(evaluate(expression.right))
+            return first.union(others[0])
         case Difference():
-            return evaluate(expression.left).difference(evaluate(expression.right))
-    return evaluate(expression.of).rename(expression.names)
+            return first.difference(others[0])
+        case Renaming():
+            return first.rename(expression.names)
+
+
+def condition_of(selection: Selection, theory: Theory[Any], names: Iterable[str]) -> Relation:
+    """The condition of a selection over the variables `names`, as a relation over those that it has."""
+    used, inference = names_of(selection.condition), KindInference({})
+    see_all(selection.condition, theory, inference)
+    kinds = inference.kinds(used)
+    own = [name for name in names if name in used]
+    return Relation(own, theory, disjunction(theory, selection.condition, kinds), kinds)
 
 
 def rewrite(expression: Expression) -> Expression:
@@ -134,12 +202,12 @@ def rewrite(expression: Expression) -> Expression:
 
     Over whole numbers, projections stay where they are: what is closed there depends on the constraints.
     """
-    found = push_selections(expression)
-    if _leaf(expression).relation.theory.numbers is Numbers.REAL:
-        found = push_projections(found)
-    found = order_joins(found)
+    moved, theory = push_selections(expression), _theory(expression)
+    if theory is not None and theory.numbers is Numbers.REAL:
+        moved = push_projections(moved)
+    ordered = order_joins(moved)
     names = variables(expression)
-    return found if variables(found) == names else Projection(found, names)
+    return ordered if variables(ordered) == names else Projection(ordered, names)
 
 
 def push_selections(expression: Expression) -> Expression:
@@ -155,20 +223,14 @@ def push_projections(expression: Expression) -> Expression:
 def order_joins(expression: Expression) -> Expression:
     """The expression with joins of two parts each: first those with the fewest estimated tuples."""
     match expression:
-        case Base():
+        case Base() | Named() | Measure():
             return expression
-        case Union():
-            return Union(order_joins(expression.left), order_joins(expression.right))
-        case Difference():
-            return Difference(order_joins(expression.left), order_joins(expression.right))
+        case Union() | Difference():
+            return type(expression)(order_joins(expression.left), order_joins(expression.right))
         case Join():
             parts = [order_joins(part) for part in _parts(expression)]
             return _ordered([(part, estimate(part)) for part in parts])
-        case Selection():
-            return Selection(order_joins(expression.of), expression.condition)
-        case Projection():
-            return Projection(order_joins(expression.of), expression.names)
-    return Renaming(order_joins(expression.of), expression.names)
+    return replace(expression, of=order_joins(expression.of))
 
 
 def estimate(expression: Expression) -> Statistics:
@@ -176,8 +238,14 @@ def estimate(expression: Expression) -> Statistics:
     match expression:
         case Base():
             return statistics_of(expression.relation)
+        case Named() | Measure():
+            return Statistics(1.0, dict.fromkeys(variables(expression), ()))
         case Selection():
-            return joined(estimate(expression.of), statistics_of(expression.condition))
+            theory = _theory(expression)
+            if theory is None:
+                return estimate(expression.of)
+            condition = condition_of(expression, theory, variables(expression))
+            return joined(estimate(expression.of), statistics_of(condition))
         case Projection():
             return estimate(expression.of).projected(expression.names)
         case Join():
@@ -189,16 +257,14 @@ def estimate(expression: Expression) -> Statistics:
     return estimate(expression.of).renamed(expression.names)
 
 
-def _leaf(expression: Expression) -> Base:
-    """Any relation of the expression: all have one theory."""
+def _theory(expression: Expression) -> Theory[Any] | None:
+    """The theory of all relations of the expression; None if they are named."""
     while not isinstance(expression, Base):
-        if isinstance(expression, Join):
-            expression = expression.parts[0]
-        elif isinstance(expression, Union | Difference):
-            expression = expression.left
-        else:
-            expression = expression.of
-    return expression
+        parts = operands(expression)
+        if not parts:
+            return None
+        expression = parts[0]
+    return expression.relation.theory
 
 
 def _parts(join: Join) -> list[Expression]:
@@ -206,10 +272,10 @@ def _parts(join: Join) -> list[Expression]:
     return [inner for part in join.parts for inner in (_parts(part) if isinstance(part, Join) else [part])]
 
 
-def _selected(expression: Expression, conditions: list[Relation]) -> Expression:
+def _selected(expression: Expression, conditions: list[Formula]) -> Expression:
     """The selection of `expression` by all conditions."""
     match expression:
-        case Base():
+        case Base() | Named() | Measure():
             return _above(expression, conditions)
         case Selection():
             return _selected(expression.of, [*conditions, expression.condition])
@@ -221,27 +287,25 @@ def _selected(expression: Expression, conditions: list[Relation]) -> Expression:
             return Difference(_selected(expression.left, conditions), _selected(expression.right, []))
         case Renaming():
             old = {new: name for name, new in expression.names.items()}
-            inner = [one.rename({n: old[n] for n in one.variables if n in old}) for one in conditions]
+            inner = [renamed(condition, old) for condition in conditions]
             return Renaming(_selected(expression.of, inner), expression.names)
     parts = [(part, frozenset(variables(part))) for part in _parts(expression)]
-    found = [
-        _selected(part, [c for c in conditions if names.issuperset(c.variables)]) for part, names in parts
-    ]
-    left = [c for c in conditions if not any(names.issuperset(c.variables) for _, names in parts)]
-    return _above(Join(tuple(found)), left)
+    selected = [_selected(part, [c for c in conditions if names_of(c) <= names]) for part, names in parts]
+    left = [c for c in conditions if not any(names_of(c) <= names for _, names in parts)]
+    return _above(Join(tuple(selected)), left)
 
 
-def _above(expression: Expression, conditions: Iterable[Relation]) -> Expression:
+def _above(expression: Expression, conditions: Iterable[Formula]) -> Expression:
     return reduce(Selection, conditions, expression)
 
 
 def _narrowed(expression: Expression, needed: frozenset[str]) -> Expression:
     """An expression whose projection on `needed` has the same points as that of `expression`."""
     match expression:
-        case Base():
+        case Base() | Named() | Measure():
             return _projected(expression, needed)
         case Selection():
-            inner = _narrowed(expression.of, needed.union(expression.condition.variables))
+            inner = _narrowed(expression.of, needed | names_of(expression.condition))
             return _projected(Selection(inner, expression.condition), needed)
         case Projection():
             return _narrowed(expression.of, needed)

@@ -8,12 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from tamis.constraints import tuple_sets
-from tamis.constraints.atoms import Value
+from tamis.constraints.atoms import Value, relation_text
 from tamis.constraints.interval_index import IndexedTuples
-from tamis.constraints.kinds import Kind, KindInference
-from tamis.constraints.normal_form import disjunction, numbers, rebuilt, see_all
+from tamis.constraints.normal_form import Kind, KindInference, disjunction, numbers, rebuilt, see_all
 from tamis.constraints.parse import parse
-from tamis.constraints.sql_text import relation_text
 from tamis.constraints.theories import theory_of
 from tamis.constraints.theory import Interval, Theory, hull
 from tamis.errors import InputError, RefusedError

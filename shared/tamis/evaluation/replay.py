@@ -1,8 +1,8 @@
 """An alert over recordings: the edge's filter and omission, then the joiner's join, in one process.
 
 `tamis run` and `tamis verify` use it. The plan is the same as the registry's. Filters, omission keys and
-compared values are evaluated by the same code as in an edge (`tamis.evaluation.entries`). Omission runs in
-its batch form. It retains the tuples that an edge retains if they arrive in order of their event times.
+compared values are evaluated by the same code as in an edge (`tamis.evaluation.tuple_entries`). Omission runs
+in its batch form. It retains the tuples that an edge retains if they arrive in order of their event times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.key_table import KeyTable
 from tamis.evaluation.temporal_join import JoinedColumns, Tuples, combinations
-from tamis.evaluation.time_bounds import rows as window_rows
+from tamis.evaluation.time_bounds import window_rows
 from tamis.evaluation.tuple_entries import Offer, OmissionRule, compared, matches
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.evaluation.exact_threshold import ExactCheck
-from tamis.evaluation.time_bounds import UNBOUNDED, Matrix, closure, shared
+from tamis.evaluation.time_bounds import UNBOUNDED, Matrix, closure, shared_windows
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Expr, Type, conjunction
 from tamis.expressions.vectors import Mask, Vector
@@ -122,7 +122,7 @@ def combinations(
     A combination counts if the least version of its tuples is at least the definition's version. If another
     definition has replaced this one, the least version must also be below `until`, the version of the other
     (protocol.md, rule 8). Tuples with NULL keys count only in definitions with a single input. A combination
-    in several windows of the definition is returned once (`window_rows.rows` has one row for each window).
+    in several windows of the definition is returned once (`window_rows` has one row for each window).
     """
     most = closure(definition)
     if most is None:
@@ -298,7 +298,7 @@ class _JoinChain:
                 np.minimum(hi, times + self.most[j, k], out=hi)
         if self.window is not None:
             stacked = [self.tuples[k].times[picked] for k, picked in chosen.items()]
-            first, last = shared(self.window, np.min(stacked, axis=0), np.max(stacked, axis=0))
+            first, last = shared_windows(self.window, np.min(stacked, axis=0), np.max(stacked, axis=0))
             np.maximum(lo, first, out=lo)
             np.minimum(hi, last + self.window.size - 1, out=hi)
         return lo, hi

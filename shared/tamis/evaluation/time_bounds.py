@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.analysis import topology
-from tamis.analysis.time_conditions import window_bounds
-from tamis.analysis.topology import Joined
+from tamis.analysis.topology import Joined, window_bounds
 from tamis.identity_cache import IdentityCache
 from tamis.plan.model import Definition
 from tamis.query.model import Window
@@ -89,11 +88,11 @@ def reaches(definition: Definition) -> tuple[tuple[tuple[int, int], ...], ...]:
     return tuple(tuple((j, int(most[j, i])) for j in range(size) if j != i or itself[i]) for i in range(size))
 
 
-def shared(window: Window, earliest: Times, latest: Times) -> tuple[Times, Times]:
+def shared_windows(window: Window, earliest: Times, latest: Times) -> tuple[Times, Times]:
     """Starts of the first and the last window that contain both times. If last < first, no window contains
     both.
 
-    >>> first, last = shared(Window(10, 30), np.array([25]), np.array([31]))
+    >>> first, last = shared_windows(Window(10, 30), np.array([25]), np.array([31]))
     >>> first.tolist(), last.tolist()
     ([10], [20])
     """
@@ -102,15 +101,15 @@ def shared(window: Window, earliest: Times, latest: Times) -> tuple[Times, Times
     return first + offset, (earliest - offset) // slide * slide + offset
 
 
-def rows(window: Window, times: Sequence[Times]) -> tuple[NDArray[np.int64], Times]:
+def window_rows(window: Window, times: Sequence[Times]) -> tuple[NDArray[np.int64], Times]:
     """One row for each combination and each window that contains all of its tuples: the number of the
     combination, and the start of the window. `times`: those of the combinations' tuples, one array per input.
 
-    >>> which, start = rows(Window(10, 30), [np.array([25, 60]), np.array([31, 60])])
+    >>> which, start = window_rows(Window(10, 30), [np.array([25, 60]), np.array([31, 60])])
     >>> which.tolist(), start.tolist()
     ([0, 0, 1, 1, 1], [10, 20, 40, 50, 60])
     """
-    first, last = shared(window, np.min(times, axis=0), np.max(times, axis=0))
+    first, last = shared_windows(window, np.min(times, axis=0), np.max(times, axis=0))
     count = np.maximum((last - first) // window.slide + 1, 0)
     which = np.repeat(np.arange(len(first)), count)
     place = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)

@@ -9,7 +9,6 @@ from functools import partial
 from tamis.analysis.conjuncts import Analysis, analyse
 from tamis.analysis.contradictory_having import contradictory_having
 from tamis.bounded import nested_queries, sessions, timed_joins, windows
-from tamis.bounded.application_time import classification
 from tamis.bounded.application_time import verdict as application_time
 from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.bounded.application_time.translate import translated
@@ -108,7 +107,7 @@ def _explain(catalog: Catalog, definition: AlertDef | DerivedDef) -> Explanation
     if definition.query.in_time:
         decided = application_time.memory_verdict(definition.query, catalog)
         return _in_time(definition, catalog, kind, lacking(definition.query, catalog, decided))
-    found = classification.decided(definition, catalog)
+    found = application_time.decided(definition, catalog)
     if found is not None and found.verdict == "bounded":
         grows = open_ended_warnings(definition.query, catalog)
         return replace(_in_time(definition, catalog, kind, found), warnings=grows)
@@ -180,7 +179,7 @@ def grown(catalog: Catalog, query: AlertDef | DerivedDef, explained: Explanation
     asked, catalog = query.query, catalog.reading(query)
     if asked.nested is not None:
         return explained  # examples are only of single queries
-    if asked.in_time or classification.open_ended(asked, catalog):
+    if asked.in_time or application_time.open_ended(asked, catalog):
         in_time = application_time.proof_of(asked, catalog)
         growth = () if in_time is None else tuple(in_time.growth())
     else:

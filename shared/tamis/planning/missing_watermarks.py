@@ -11,8 +11,7 @@ from dataclasses import replace
 from itertools import islice, product
 
 from tamis.analysis.conjuncts import flatten_and
-from tamis.analysis.time_conditions import bounds_of
-from tamis.analysis.topology import closure
+from tamis.analysis.topology import bounds_of, closure
 from tamis.bounded.memory import Memory, sentences
 from tamis.expressions.nodes import Type, columns
 from tamis.expressions.sql_text import identifier, interval

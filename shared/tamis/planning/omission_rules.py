@@ -7,9 +7,9 @@ from tamis.analysis.partition_keys import Keys
 from tamis.analysis.topology import omission_interval
 from tamis.certificates.certificate import Certificate
 from tamis.certificates.certify import certify
-from tamis.certificates.interval_arithmetic.domain_boxes import box_of
+from tamis.certificates.interval_arithmetic.derivatives import box_of
 from tamis.certificates.interval_arithmetic.subdivision import QueryEffort
-from tamis.certificates.rounding.margins import rounding_note
+from tamis.certificates.margins import rounding_note
 from tamis.durations import seconds
 from tamis.expressions.nodes import Literal, conjunction
 from tamis.expressions.signatures import call

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tamis.bounded.application_time import classification
+from tamis.bounded.application_time import verdict as application_time
 from tamis.bounded.memory import Memory
 from tamis.planning import known_explanations, verdict
 from tamis.planning.explanations.explanation import Explanation
@@ -41,14 +41,14 @@ def work_out(definition: AlertDef | DerivedDef, catalog: Catalog) -> WorkedOut:
         judged = standing_queries.judged(definition, catalog)
     elif explanation.accepted and not definition.query.timeless and not _inlined(definition):
         proved = verdict.judge(definition, catalog)
-    return WorkedOut(explanation, classification.known(definition, catalog), proved, judged)
+    return WorkedOut(explanation, application_time.known(definition, catalog), proved, judged)
 
 
 def learn(definition: AlertDef | DerivedDef, catalog: Catalog, found: WorkedOut) -> None:
     """Cache the results of another process for an equal definition and an equal catalogue."""
     known_explanations.learn(definition, catalog, found.explanation)
     if found.in_time is not None:
-        classification.learn(definition, catalog, found.in_time[0])
+        application_time.learn(definition, catalog, found.in_time[0])
     if found.verdict is not None:
         verdict.learn(definition, catalog, found.verdict)
     if found.judged is not None and isinstance(definition, AlertDef):

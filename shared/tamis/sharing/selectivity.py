@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tamis.certificates.interval_arithmetic.domain_boxes import domain
+from tamis.certificates.interval_arithmetic.derivatives import domain
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr, Type, conjuncts
 from tamis.identity_cache import IdentityCache

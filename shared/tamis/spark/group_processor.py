@@ -45,10 +45,10 @@ def packed(df: DataFrame, key: Sequence[str], groups: int, side: int) -> DataFra
     return with_group(df, key, groups).mapInArrow(partial(_pack, side), PACKED)
 
 
-def unpacked(blocks: DataFrame, name: str, schema: StructType) -> DataFrame:
-    """The rows of the blocks in the column `name`, without a watermark."""
+def unpacked(blocks: DataFrame, schema: StructType) -> DataFrame:
+    """The rows of the blocks in the column `rows`, without a watermark."""
     plain = StructType([StructField(one.name, one.dataType, one.nullable) for one in schema])
-    return blocks.select(column(name)).where(column(name).isNotNull()).mapInArrow(_unpack, plain)
+    return blocks.select("rows").where(F.col("rows").isNotNull()).mapInArrow(_unpack, plain)
 
 
 def block(rows: pa.Table) -> bytes:

@@ -123,7 +123,7 @@ def _run(
     if left.isStreaming:
         check_state_store(left)
         sides = [packed(df, rule.key, groups, side) for side, df in enumerate((left, right))]
-        return unpacked(stepped(sides[0].unionAll(sides[1]), rule, groups, metrics), "rows", schema)
+        return unpacked(stepped(sides[0].unionAll(sides[1]), rule, groups, metrics), schema)
     # As other columns to Spark: of a frame that is joined with itself, it would leave out those of one side.
     right = right.select(*(column(name).alias(name) for name in right.columns))
     grouped = [with_group(df, rule.key, groups).groupBy(GROUP) for df in (left, right)]

@@ -211,7 +211,7 @@ def retain(
         hint = "leave it out: the watermark decides rows of a stream"
         raise InputError("it is for static frames", where=where, hint=hint)
     check_state_store(df)
-    rows = unpacked(stepped(packed(df, names, number, 0), rule, number, metrics), "rows", df.schema)
+    rows = unpacked(stepped(packed(df, names, number, 0), rule, number, metrics), df.schema)
     # Rows may now be behind the watermark by the interval, which a join of them must know.
     marked = column(time).alias(time, metadata={LAG: rule.lag + rule.interval})
     return rows.select(*(marked if name == time else column(name) for name in df.columns))

@@ -14,6 +14,7 @@ import httpx
 import numpy as np
 import orjson
 import pytest
+from tests.fixtures.dict_state import DictState
 from tests.integration.edge.mqtt import MOSQUITTO, Mosquitto, MqttBroker, sender
 from tests.integration.edge.mqtt_by_hand import ByHand
 from tests.integration.edges import PARTITIONS, Bench, Reader, RunningEdge, wait_for
@@ -25,7 +26,6 @@ from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 
 MOST = 9_999
 SQL = f"""

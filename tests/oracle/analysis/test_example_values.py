@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from tamis.analysis.example_values import met_by_example
+from tamis.analysis.contradictions import met_by_example
 from tamis.analysis.value_constraints import narrowed
 from tamis.expressions.nodes import FLIPPED, Call, Column, Expr, Literal, Type
 from tamis.predicates import Predicate

@@ -18,7 +18,7 @@ from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.bounded.application_time.bound import terms
 from tamis.bounded.application_time.decide import failures
-from tamis.bounded.application_time.synopses.evaluator import Evaluator
+from tamis.bounded.application_time.evaluator import Evaluator
 from tamis.bounded.application_time.witness import tells_apart, witnesses
 
 

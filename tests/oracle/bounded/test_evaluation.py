@@ -19,12 +19,11 @@ from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.bounded.conjunctive.bound import entries
 from tamis.bounded.conjunctive.decide import violation
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction, Difference, Unequal
 from tamis.bounded.synopses.columns import Column
 from tamis.bounded.synopses.counting import CountingSynopses, OccurrenceRows
-from tamis.bounded.synopses.evaluator import Evaluator
-from tamis.bounded.synopses.filters import Filter
+from tamis.bounded.synopses.evaluator import Evaluator, Filter
+from tamis.difference_bounds import Closure
 
 Tuples = list[list[int]]
 Event = tuple[int, int, list[int]]  # step, occurrence, values

@@ -14,13 +14,13 @@ from dataclasses import replace
 
 import pytest
 from tests.oracle.bounded.timed_queries import case
+from tests.oracle.bounded.totally_ordered import violation_by_derivation
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.bounded.application_time.arrivals import TimedQuery
 from tamis.bounded.application_time.decide import failures
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction, Difference
-from tamis.bounded.conjunctive.totally_ordered import violation_by_derivation
+from tamis.difference_bounds import Closure
 
 
 @pytest.mark.parametrize("times", also_long(50))

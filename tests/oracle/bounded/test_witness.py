@@ -16,11 +16,11 @@ from tests.oracle.bounded.bounded_queries import query
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.bounded.conjunctive.decide import Violation, violation
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
 from tamis.bounded.conjunctive.witness import construct, states
 from tamis.bounded.synopses.evaluator import Evaluator
 from tamis.bounded.timeless.verdict import memory_verdict, proof_of
+from tamis.difference_bounds import Closure
 from tamis.query.parse import catalog_of
 
 

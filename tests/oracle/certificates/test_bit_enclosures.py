@@ -10,8 +10,8 @@ from tests.oracle.expressions.text_and_time import computed
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.certificates.interval_arithmetic import intervals as iv
-from tamis.certificates.interval_arithmetic.bit_enclosures import bits
 from tamis.certificates.interval_arithmetic.derivatives import Derivatives, PossibleNulls
+from tamis.certificates.interval_arithmetic.step_derivatives import bits
 from tamis.expressions.functions.bits import OPERATORS as BITS
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.signatures import call

@@ -10,6 +10,7 @@ import pytest
 from tests.oracle.certificates.violation_search import claim_of
 from tests.unit.certificates.catalogs import NEAR
 
+from tamis.certificates import scalars
 from tamis.certificates.curvature import composition, level_sets, prover
 from tamis.certificates.curvature import properties as rules
 from tamis.certificates.curvature.level_sets import Region
@@ -21,7 +22,6 @@ from tamis.certificates.interval_arithmetic import (
 )
 from tamis.certificates.interval_arithmetic.derivatives import Derivatives, PossibleNulls
 from tamis.certificates.interval_arithmetic.intervals import ONE, ZERO
-from tamis.certificates.scalars import scalar
 from tamis.expressions.nodes import columns, conjunction
 from tamis.planning.verdict import judge
 from tamis.query.parse import catalog_of
@@ -112,7 +112,7 @@ def zero_divides(patch: pytest.MonkeyPatch) -> None:
 
 def many_values_are_one(patch: pytest.MonkeyPatch) -> None:
     """The first scalar of a stream is its only one."""
-    patch.setattr(scalar._Grouping, "free", lambda self, expr: any(c.name == "x" for c in columns(expr)))
+    patch.setattr(scalars._Grouping, "free", lambda self, expr: any(c.name == "x" for c in columns(expr)))
 
 
 def inside_out(patch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from flint import fmpq
 
-from tamis.constraints.linear.bound_propagation import BoundPropagation
-from tamis.constraints.linear.linear_programs import proves, sparse
+from tamis.constraints.linear.linear_programs import BoundPropagation, proves, sparse
 from tamis.constraints.linear.simplex import Matrix, Simplex, Vector
 
 _FEWEST, _MOST = 2, 5  # variables

@@ -9,19 +9,19 @@ from itertools import product
 import pytest
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.constraints.independence.evaluation import check_schema, evaluate
-from tamis.constraints.independence.expressions import (
-    Base,
+from tamis.constraints.expressions import (
     Difference,
     Expression,
     Join,
     Measure,
-    Project,
-    Rename,
-    Select,
+    Named,
+    Projection,
+    Renaming,
     Union,
+    select,
     variables,
 )
+from tamis.constraints.independence.evaluation import check_schema, evaluate
 from tamis.constraints.independence.inference import check_aggregates, derive
 from tamis.constraints.independence.slices import Related, independent, products
 from tamis.constraints.relation import Relation
@@ -41,7 +41,7 @@ def random_condition(r: random.Random, over: list[str]) -> str:
     return f"{r.choice(over)} {r.choice(('<', '<=', '=', '>'))} {r.randint(0, 3)}"
 
 
-def random_base(r: random.Random, name: str, over: list[str]) -> tuple[Base, Relation]:
+def random_base(r: random.Random, name: str, over: list[str]) -> tuple[Named, Relation]:
     """A union of products of two random sides, and the schema that says so."""
     first = r.sample(over, r.randint(1, len(over) - 1))
     sides = (first, [each for each in over if each not in first])
@@ -51,27 +51,27 @@ def random_base(r: random.Random, name: str, over: list[str]) -> tuple[Base, Rel
         for _ in range(r.randint(1, 2))
     ]
     relation = Relation.parse(" OR ".join(f"({part})" for part in parts), over)
-    return Base(name, tuple(over), ((frozenset(sides[0]), frozenset(sides[1])),)), relation
+    return Named(name, tuple(over), ((frozenset(sides[0]), frozenset(sides[1])),)), relation
 
 
-def random_expression(r: random.Random, bases: list[Base], depth: int) -> Expression:
+def random_expression(r: random.Random, bases: list[Named], depth: int) -> Expression:
     if not depth:
         return r.choice(bases)
     of = random_expression(r, bases, depth - 1)
     over = list(variables(of))
     kind = r.random()
     if kind < 0.25:
-        return Select(of, " AND ".join(random_condition(r, over) for _ in range(r.randint(1, 2))))
+        return select(of, " AND ".join(random_condition(r, over) for _ in range(r.randint(1, 2))))
     if kind < 0.35 and len(over) > 2:
-        return Project(of, tuple(r.sample(over, len(over) - 1)))
+        return Projection(of, tuple(r.sample(over, len(over) - 1)))
     if kind < 0.5:
-        condition = Select(of, random_condition(r, over))
+        condition = select(of, random_condition(r, over))
         return r.choice((Union, Difference))(of, condition)
     if kind < 0.65:
         other = random_expression(r, bases, 0)
-        return Join(of, other) if len({*over, *variables(other)}) <= 4 else of
+        return Join((of, other)) if len({*over, *variables(other)}) <= 4 else of
     if kind < 0.7:
-        return Rename(of, ((over[0], over[1]), (over[1], over[0])))
+        return Renaming(of, {over[0]: over[1], over[1]: over[0]})
     into = next((name for name in FRESH if name not in over), None)
     if into is None or len(over) < 2:
         return of
@@ -111,25 +111,25 @@ def test_what_is_inferred_holds_in_every_relation(times: int) -> None:
 
 def test_a_join_needs_the_sides_of_common_variables() -> None:
     """x and u are independent in both operands, one of which lacks each, and related in x < z AND z < u."""
-    left, right = Base("r", ("x", "z")), Base("s", ("z", "u"))
-    assert derive(Join(left, right), "x", "u") is None
-    kept = Base("r", ("x", "z"), ((names("x"), names("z")),))
-    assert derive(Join(kept, right), "x", "u") is not None
+    left, right = Named("r", ("x", "z")), Named("s", ("z", "u"))
+    assert derive(Join((left, right)), "x", "u") is None
+    kept = Named("r", ("x", "z"), ((names("x"), names("z")),))
+    assert derive(Join((kept, right)), "x", "u") is not None
 
 
 def test_a_selection_with_many_conjuncts_is_looked_at_as_a_whole() -> None:
     """Also the ninth conjunct, which relates x and y, counts."""
     others = [f"a{i}" for i in range(8)]
-    base = Base("r", ("x", "y", *others), ((frozenset(["x", *others]), names("y")),))
+    base = Named("r", ("x", "y", *others), ((frozenset(["x", *others]), names("y")),))
     conjuncts = [f"x < {other}" for other in others]
     for order in ([*conjuncts, "x < y"], ["x < y", *conjuncts]):
-        assert derive(Select(base, " AND ".join(order)), "x", "y") is None
-    assert derive(Select(base, " AND ".join(conjuncts)), "x", "y") is not None
+        assert derive(select(base, " AND ".join(order)), "x", "y") is None
+    assert derive(select(base, " AND ".join(conjuncts)), "x", "y") is not None
 
 
 def test_rule_7_of_theorem_9_is_false() -> None:
     """X = {x} and Y = {z} are independent in R, but not where the measure of u by x, y, z is 2."""
-    base = Base("r", tuple("xyzu"), ((names("x"), names("z")), (names("x y z"), names("u"))))
+    base = Named("r", tuple("xyzu"), ((names("x"), names("z")), (names("x y z"), names("u"))))
     relation = Relation.parse(
         "y < z AND 0 < u AND u < 1 OR x < y AND 0 < u AND u < 1 OR 5 < u AND u < 7", list("xyzu")
     )
@@ -158,7 +158,9 @@ def test_rule_7_needs_more_than_y_is_the_rest_of_z_for_other_aggregates_than_mea
     has_zero = relation.select("u = 0").project(["x", "y"])
     assert not independent(has_zero, ["x"], ["y"])
     lengths = Measure(
-        Base("r", tuple(names_), ((names("x"), names("y")), (names("x y"), names("u")))), ("x", "y"), "length"
+        Named("r", tuple(names_), ((names("x"), names("y")), (names("x y"), names("u")))),
+        ("x", "y"),
+        "length",
     )
     assert derive(lengths, ["x"], ["y"])
     found = evaluate(lengths, {"r": relation})
@@ -167,8 +169,8 @@ def test_rule_7_needs_more_than_y_is_the_rest_of_z_for_other_aggregates_than_mea
 
 def test_independence_is_not_inferred_in_a_difference_of_two_variables_of_three() -> None:
     """Example 13: x and z are independent in y < z OR x < y, and related in its complement."""
-    everything = Base("all", tuple("xyz"), ((names("x"), names("y z")), (names("z"), names("x y"))))
-    part = Base("part", tuple("xyz"), ((names("x"), names("z")),))
+    everything = Named("all", tuple("xyz"), ((names("x"), names("y z")), (names("z"), names("x y"))))
+    part = Named("part", tuple("xyz"), ((names("x"), names("z")),))
     assert derive(part, "x", "z") and derive(Difference(everything, part), "x", "z") is None
     relation = Relation.parse("y < z OR x < y", list("xyz"))
     check_schema(part, relation)
@@ -177,11 +179,11 @@ def test_independence_is_not_inferred_in_a_difference_of_two_variables_of_three(
 
 
 def test_a_measure_without_proof_is_refused_even_if_the_relation_would_allow_it() -> None:
-    base = Base("r", ("x", "y"))
+    base = Named("r", ("x", "y"))
     database = {"r": Relation.parse("0 < x AND x < 1 AND 0 < y AND y < 2", ["x", "y"])}
     with pytest.raises(RefusedError, match="nothing proves"):
         evaluate(Measure(base, ("x",), "length"), database)
-    kept = Base("r", ("x", "y"), ((names("x"), names("y")),))
+    kept = Named("r", ("x", "y"), ((names("x"), names("y")),))
     result = evaluate(Measure(kept, ("x",), "length"), database)
     assert result.contains({"x": Fraction(1, 2), "length": 2})
     with pytest.raises(RefusedError, match="keeps independent"):

@@ -12,9 +12,8 @@ from tests.oracle.constraints.fourier_motzkin import Constraint
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.constraints.monotone import network as networks
-from tamis.constraints.monotone.canonical import drop_redundant
 from tamis.constraints.monotone.lines import Line, compose, envelope
-from tamis.constraints.monotone.network import Bound, Network, Unsatisfiable
+from tamis.constraints.monotone.network import Bound, Network, Unsatisfiable, drop_redundant
 
 SLOPES = [Fraction(1, 2), Fraction(1), Fraction(1), Fraction(2), Fraction(3)]
 HALVES = [Fraction(n, 2) for n in range(-7, 8)]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from tests.fixtures.dict_state import DictState
 from tests.oracle.fleet.test_joiner_group import definition, stream_plan, topic_of, tuple_record
 from tests.oracle.random_cases import SEED, also_long
 
@@ -23,7 +24,6 @@ from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Definition, Plan
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records
-from tamis_joiner.core.state import DictState
 from tamis_joiner.core.tuples import filter_bitmaps
 
 SECOND = 1_000_000

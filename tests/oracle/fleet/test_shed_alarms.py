@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import orjson
 import pytest
+from tests.fixtures.dict_state import DictState
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
@@ -25,7 +26,6 @@ from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.core.shedding import Shedder
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 
 LONG = also_long(20)
 SECOND = 1_000_000

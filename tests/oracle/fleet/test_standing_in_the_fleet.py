@@ -15,6 +15,7 @@ import numpy as np
 import orjson
 import pytest
 from tests.e2e.one_fleet.test_standing import ALERTS, QUERIES, STREAMS, Readings, expected, rows_of
+from tests.fixtures.dict_state import DictState
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.expressions.vectors import Vector
@@ -30,7 +31,6 @@ from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records
-from tamis_joiner.core.state import DictState
 
 RUNS = math.ceil(cases(1 / 12_000))  # 2 unless TAMIS_CASES says otherwise
 PARTITIONS = 2

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from tests.fixtures.dict_state import DictState
 from tests.oracle.evaluation.replay.verify_runs import drop_contradictory
 from tests.oracle.random_alerts import SECOND, START, _write
 from tests.oracle.random_cases import SEED, also_long, cases
@@ -36,7 +37,6 @@ from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 
 LONG = also_long(40)
 FIRST = SEED * 10_000_000 + 6_000_000

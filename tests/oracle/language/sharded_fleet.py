@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from tests.fixtures.dict_state import DictState
 from tests.oracle.fleet.test_windows_in_the_fleet import Fleet
 from tests.oracle.language.readings import NAMES, START, TICK, RandomReadings, Shard
 
@@ -27,7 +28,6 @@ from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 
 
 class ShardedFleet(Fleet):

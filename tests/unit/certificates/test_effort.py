@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tamis.analysis.conjuncts import analyse
+from tamis.certificates import scalars
 from tamis.certificates.interval_arithmetic import interval_derivatives, subdivision
 from tamis.certificates.interval_arithmetic.intervals import Interval
-from tamis.certificates.scalars import scalar
 from tamis.expressions.nodes import Expr
 from tamis.planning.explain import explain
 from tamis.query.parse import catalog_of
@@ -55,17 +55,17 @@ def test_all_certificates_of_a_query_share_its_work(monkeypatch: pytest.MonkeyPa
 
 def test_scalars_are_looked_for_in_some_values_of_thousands(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
-    substituted = scalar.substituted
+    substituted = scalars.substituted
 
     def counted(expr: Expr, old: Expr, new: Expr) -> Expr:
         nonlocal calls
         calls += 1
         return substituted(expr, old, new)
 
-    monkeypatch.setattr(scalar, "substituted", counted)
+    monkeypatch.setattr(scalars, "substituted", counted)
     condition = " OR ".join(f"a.x * {i + 1} + b.x > {i}" for i in range(500))
     explain(catalog_of(STREAMS + PAIR + f"({condition});"), "q")
-    assert 0 < calls <= 2 * scalar.MOST_REPLACED
+    assert 0 < calls <= 2 * scalars.MOST_REPLACED
 
 
 def test_thousands_of_conjuncts_are_sorted_in_time_that_grows_with_their_number() -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.oracle.bounded.totally_ordered import reference_sets
 
-from tamis.bounded.conjunctive.totally_ordered import reference_sets
 from tamis.bounded.timeless.translate import translate
 from tamis.evaluation.standing.compilation import compile_query
 from tamis.evaluation.standing.contract import Rows

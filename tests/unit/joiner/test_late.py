@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import orjson
+from tests.fixtures.dict_state import DictState
 
 from tamis.messaging.records import Frontier, progress_record
 from tamis.messaging.topics import PLANS
@@ -12,7 +13,6 @@ from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 
 SECOND = 1_000_000
 SQL = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import orjson
+from tests.fixtures.dict_state import DictState
 
 from tamis.messaging.records import Frontier, progress_record
 from tamis.messaging.topic_reader import Record
@@ -14,7 +15,6 @@ from tamis.query.parse import catalog_of
 from tamis.telemetry import Metrics
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 from tamis_joiner.monitoring.kafka_monitor import StateMetrics
 
 SECOND = 1_000_000

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from tests.fixtures.dict_state import DictState
 
 from tamis.errors import InputError
 from tamis.messaging import topics
@@ -19,7 +20,6 @@ from tamis.query.parse import catalog_of
 from tamis_joiner.core import standing_queries
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 
 SQL = "CREATE STREAM a (k INT); CREATE ALERT ks AS SELECT k FROM a;"
 

@@ -11,7 +11,7 @@ import numpy as np
 from tamis import row_order
 from tamis.bounded.synopses import counting_kernels as counting
 from tamis.bounded.synopses import kernels as synopses
-from tamis.bounded.synopses.bucket_maxima import BucketMaxima
+from tamis.bounded.synopses.row_numbering import BucketMaxima
 from tamis.compile_kernels import remove_stale_caches, warm
 from tamis.evaluation import temporal_join
 from tamis.evaluation.standing.aggregates import kernels as timeless

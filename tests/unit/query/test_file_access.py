@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fixtures.dict_state import DictState
 
 from tamis.errors import InputError, RefusedError
 from tamis.messaging.records import Frontier
@@ -22,7 +23,6 @@ from tamis.query.parse import catalog_of
 from tamis.settings import TableSettings, load
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records
-from tamis_joiner.core.state import DictState
 
 SQL = """
 CREATE STREAM quotes (item INT, ts TIMESTAMP, WATERMARK FOR ts AS ts);

@@ -11,6 +11,7 @@ from statistics import mean
 
 import numpy as np
 import pytest
+from tests.fixtures.dict_state import DictState
 
 from tamis.messaging.records import Frontier, progress_envelope, progress_record
 from tamis.messaging.schemas.tuple_encoding import encode_alone
@@ -33,7 +34,6 @@ from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
-from tamis_joiner.core.state import DictState
 
 SECOND = 1_000_000
 # Of the simulation: few tuples would take mostly what each part of the state takes.

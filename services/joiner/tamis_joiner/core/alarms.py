@@ -29,7 +29,7 @@ from tamis.evaluation.decided_rows import ends, waits
 from tamis.evaluation.existence import row_inputs
 from tamis.evaluation.standing.contract import WITHDRAWN, Rows
 from tamis.evaluation.temporal_join import JoinedColumns
-from tamis.evaluation.time_bounds import rows as window_rows
+from tamis.evaluation.time_bounds import window_rows
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
 from tamis.identity_cache import IdentityCache

@@ -62,29 +62,6 @@ class StateMap(Protocol):
         """Remove `name`."""
 
 
-class DictState:
-    """State in a dict that records which names are read and written, for tests and benchmarks."""
-
-    def __init__(self, blobs: dict[str, bytes] | None = None) -> None:
-        self.blobs = dict(blobs or {})
-        self.reads: list[str] = []
-        self.writes: list[str] = []
-
-    def get(self, name: str) -> bytes | None:
-        """As `StateMap.get`."""
-        self.reads.append(name)
-        return self.blobs.get(name)
-
-    def put(self, name: str, value: bytes) -> None:
-        """As `StateMap.put`."""
-        self.writes.append(name)
-        self.blobs[name] = value
-
-    def remove(self, name: str) -> None:
-        """As `StateMap.remove`."""
-        self.blobs.pop(name, None)
-
-
 def encode_tuples(tuples: StoredTuples, schema: Schema) -> bytes:
     """Tuples as bytes, without the codes of their keys and without the marks of new tuples."""
     arrays: dict[str, Any] = {

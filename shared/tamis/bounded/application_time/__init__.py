@@ -8,7 +8,7 @@ query is bounded if each kind of partial combination, called a *part*, has a bou
 - `decide`: the verdict on the parts.
 - `bound`: the number of entries of the parts.
 - `witness`: inputs that prove a query unbounded.
-- `synopses`: keeps the partial combinations and joins new tuples with them.
+- `store` and `evaluator`: keep the partial combinations and join new tuples with them.
 
 `docs/bounded.md` says where the statements of the paper are corrected.
 """

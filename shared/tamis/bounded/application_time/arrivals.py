@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tamis.bounded.conjunctive.difference_bounds import Bound, Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
+from tamis.difference_bounds import Bound, Closure
 
 
 @dataclass(frozen=True)

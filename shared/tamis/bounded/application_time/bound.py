@@ -1,19 +1,28 @@
-"""The memory bound of a query in application time: entries of parts as a formula, with rates as a number."""
+"""The memory bound of a query in application time: entries of parts as a formula, with rates as a number.
+
+The evaluator needs tuples in order of event time. So a tuple of a stream S waits until the watermark of every
+stream p has passed it. The watermark of p is at most `delay(p) + max_stall(p)` behind the present (see
+`tamis.planning.join_bounds`), and the tuple is at most `max_ahead(S)` ahead of the present. The number of
+waiting tuples follows from this span and from the declared rate. If S has no `max_ahead`, there is no number.
+"""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from tamis.bounded.application_time.arrivals import TimedQuery
-from tamis.bounded.application_time.limits import static_limits
+from tamis.bounded.application_time.arrivals import Arrival, TimedQuery
 from tamis.bounded.application_time.partial_combinations import Part, parts
+from tamis.bounded.application_time.translate import rate_of
 from tamis.bounded.conjunctive.bound import Factor, Term, factors
-from tamis.bounded.conjunctive.bucket_coordinates import cells
-from tamis.bounded.conjunctive.difference_bounds import Bound
-from tamis.bounded.conjunctive.key_limits import pinned, spread
+from tamis.bounded.conjunctive.bucket_coordinates import Coordinate, cells, limit
+from tamis.bounded.conjunctive.normal_form import pinned, spread
+from tamis.difference_bounds import Bound
 from tamis.durations import seconds
+from tamis.query.model import StreamDef
+
+Times = tuple[tuple[int, int], ...]  # own time node, offset
 
 
 def terms(timed: TimedQuery) -> tuple[Term, ...]:
@@ -119,3 +128,78 @@ def _given(timed: TimedQuery) -> Iterator[Factor]:
             count = arrival.most_tuples(end - timed.closure.lower(arrival.time))
             yield Factor(count, f"tuples of {query.aliases[occurrence]} until its end")
     yield from _valued(timed, left)
+
+
+def reorder_buffer_terms(streams: Iterable[StreamDef]) -> tuple[Term, ...]:
+    """A summand of the bound for each stream with event time."""
+    timed = [stream for stream in streams if stream.time is not None]
+    wait = max((stream.delay + stream.max_stall for stream in timed), default=0)
+    found = []
+    for stream in timed:
+        if stream.max_ahead is None:
+            count, within = math.inf, f"{seconds(wait)} + max_ahead({stream.name})"
+        else:
+            span = wait + stream.max_ahead
+            count, within = Arrival(1, rate=rate_of(stream)).most_tuples(span), seconds(span)
+        found.append(
+            Term(f"{stream.name} that wait for watermarks", (Factor(count, f"tuples within {within}"),))
+        )
+    return tuple(found)
+
+
+def static_limits(timed: TimedQuery, part: Part) -> Iterator[tuple[Coordinate, tuple[int, ...]]]:
+    """The limits that own attributes set for attributes of static relations, with the values of those
+    attributes.
+
+    All limits between two neighbouring values are equal.
+    """
+    own = _plain(timed, part)
+    for node, values in timed.values.items():
+        for sign in (1, -1):
+            one = limit(timed.closure, own, node, sign)
+            if one is not None:
+                yield one, values
+
+
+def limits_by_limited_nodes(timed: TimedQuery, part: Part) -> Iterator[Coordinate]:
+    """The limits that own nodes with few values set for attributes of missing streams."""
+    own = tuple(node for node in _plain(timed, part) if node not in part.unlimited)
+    for occurrence in part.missing:
+        for node in timed.query.own(occurrence):
+            if node in timed.times:
+                continue
+            for sign in (1, -1):
+                one = limit(timed.closure, own, node, sign)
+                if one is not None:
+                    yield one
+
+
+def least_times(timed: TimedQuery, part: Part) -> tuple[tuple[int, Times], ...]:
+    """For each missing stream whose tuple must be later than own tuples: the own time nodes, and by how much
+    it must be later.
+    """
+    found = []
+    for y in part.missing:
+        waits = [(timed.arrivals[x].time, -timed.lead(x, y)) for x in part.members]
+        later = tuple((time, int(wait)) for time, wait in waits if wait > 0)
+        if later:
+            found.append((y, later))
+    return tuple(found)
+
+
+def greatest_times(timed: TimedQuery, part: Part) -> tuple[tuple[int, Times], ...]:
+    """For each missing stream whose tuple must come within some time after own tuples: the own time nodes,
+    and that time.
+    """
+    found = []
+    for y in part.missing:
+        leads = [(timed.arrivals[x].time, timed.lead(y, x)) for x in part.members]
+        within = tuple((time, int(lead)) for time, lead in leads if lead != math.inf)
+        if within:
+            found.append((y, within))
+    return tuple(found)
+
+
+def _plain(timed: TimedQuery, part: Part) -> tuple[int, ...]:
+    own = [node for x in part.members for node in timed.query.own(x)]
+    return tuple(node for node in own if node not in timed.times)

@@ -24,7 +24,7 @@ from tamis.bounded.application_time.partial_combinations import MOST_STREAMS, Pa
 from tamis.bounded.application_time.static_relations import QueryInputs
 from tamis.bounded.application_time.translate import alternatives, translated
 from tamis.bounded.conjunctive.decide import Reference, Violation
-from tamis.bounded.conjunctive.key_limits import pinned
+from tamis.bounded.conjunctive.normal_form import pinned
 from tamis.bounded.timeless.translate import Translation
 from tamis.query.model import Query
 

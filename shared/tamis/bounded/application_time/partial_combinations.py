@@ -27,11 +27,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from tamis.bounded.application_time.arrivals import TimedQuery
-from tamis.bounded.conjunctive.decide import Violation, reference_violation
-from tamis.bounded.conjunctive.difference_bounds import Bound, Closure
-from tamis.bounded.conjunctive.key_limits import pinned
-from tamis.bounded.conjunctive.max_min_references import reach
-from tamis.bounded.conjunctive.normal_form import Conjunction
+from tamis.bounded.conjunctive.decide import Violation, reach, reference_violation
+from tamis.bounded.conjunctive.normal_form import Conjunction, pinned
+from tamis.difference_bounds import Bound, Closure
 
 # A query may join so many streams in application time: it has up to 2^n parts.
 MOST_STREAMS = 8

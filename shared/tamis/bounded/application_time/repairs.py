@@ -9,13 +9,7 @@ from dataclasses import dataclass, replace
 
 from tamis.bounded.application_time.arrivals import TimedQuery
 from tamis.bounded.application_time.decide import failures
-from tamis.bounded.timeless.repairs import (
-    MOST_CHANGES,
-    MOST_REPAIRS,
-    Change,
-    changes,
-    together,
-)
+from tamis.bounded.timeless.repairs import Change, changes, smallest
 from tamis.expressions.nodes import Column
 from tamis.expressions.sql_text import identifier, interval
 
@@ -43,19 +37,7 @@ def repairs(timed: Sequence[TimedQuery], columns: Sequence[Column]) -> tuple[str
     known = [column for column in columns if f"{column.alias}.{column.name}" not in _times(first)]
     known = [column for column in known if column.alias in first.query.aliases]
     possible: list[Change | Order] = [*_orders(first), *changes(first.query, known)]
-    found: list[str] = []
-    fewest = MOST_CHANGES
-    choices = itertools.chain.from_iterable(
-        itertools.combinations(possible, count) for count in range(1, MOST_CHANGES + 1)
-    )
-    for chosen in itertools.islice(choices, MOST_DECIDED):
-        if len(chosen) > fewest or len(found) == MOST_REPAIRS:
-            break
-        named = [one.column for one in chosen if isinstance(one, Change)]
-        if len(set(named)) == len(named) and all(_bounds(one, chosen) for one in timed):
-            found.append(together([one.sql for one in chosen]))
-            fewest = len(chosen)
-    return tuple(found)
+    return smallest(possible, MOST_DECIDED, lambda chosen: all(_bounds(one, chosen) for one in timed))
 
 
 def _times(timed: TimedQuery) -> set[str]:
@@ -84,18 +66,14 @@ def _time(timed: TimedQuery, alias: str) -> str:
 def _bounds(timed: TimedQuery, chosen: Sequence[Change | Order]) -> bool:
     query, closure = timed.query, timed.closure.copy()
     for one in chosen:
-        if isinstance(one, Order):
-            for left, right, bound in one.bounds:
-                a, b = (timed.arrivals[query.aliases.index(alias)].time for alias in (left, right))
-                if not closure.add(a, b, bound):
-                    return False
-        elif one.column is None:
-            query = replace(query, distinct=True)
-        else:
-            name = f"{one.column.alias}.{one.column.name}"
-            for node in (node for node in range(1, query.size) if query.name(node) == name):
-                if one.high is not None and not closure.add(node, 0, one.high):
-                    return False
-                if one.low is not None and not closure.add(0, node, -one.low):
-                    return False
+        if isinstance(one, Change):
+            changed = one.of(query, closure)
+            if changed is None:
+                return False
+            query = changed
+            continue
+        for left, right, bound in one.bounds:
+            a, b = (timed.arrivals[query.aliases.index(alias)].time for alias in (left, right))
+            if not closure.add(a, b, bound):
+                return False
     return not failures(replace(timed, query=query, closure=closure))

@@ -8,13 +8,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tamis.analysis.conjuncts import flatten_and
-from tamis.analysis.time_conditions import bounds_of
+from tamis.analysis.topology import bounds_of
 from tamis.bounded.application_time.arrivals import Arrival, TimedQuery
 from tamis.bounded.application_time.static_relations import QueryInputs
-from tamis.bounded.conjunctive.difference_bounds import Closure
-from tamis.bounded.timeless.minimised_alternatives import Minimal, minimal
+from tamis.bounded.timeless.minimised_alternatives import (
+    Minimal,
+    Numbers,
+    conditions,
+    minimal,
+    numbers,
+    passing,
+)
 from tamis.bounded.timeless.translate import Translation, translate
-from tamis.bounded.timeless.tuple_numbers import Numbers, conditions, numbers, passing
+from tamis.difference_bounds import Closure
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.query.model import Conjunct, Query, StreamDef
 

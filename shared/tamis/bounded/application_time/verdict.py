@@ -5,23 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from tamis.bounded.application_time import messages
+from tamis.analysis.conjuncts import analyse, time_distances
 from tamis.bounded.application_time.arrivals import TimedQuery
-from tamis.bounded.application_time.bound import terms
+from tamis.bounded.application_time.bound import reorder_buffer_terms, terms
 from tamis.bounded.application_time.decide import Failure, decided_translation, failures, theorem
 from tamis.bounded.application_time.partial_combinations import MOST_STREAMS
-from tamis.bounded.application_time.proof import Proof, proof
-from tamis.bounded.application_time.reorder_buffer import reorder_buffer_terms
 from tamis.bounded.application_time.repairs import repairs
 from tamis.bounded.application_time.static_relations import QueryInputs, query_inputs
 from tamis.bounded.application_time.translate import Alternative, alternatives
+from tamis.bounded.application_time.witness import Named, Proof, Witness, proof
 from tamis.bounded.conjunctive.bound import Term
-from tamis.bounded.memory import EMPTY, Memory, no_number, not_proven, sentences
+from tamis.bounded.memory import EMPTY, Memory, no_number, not_proven, sentences, undeclared
+from tamis.bounded.timeless import messages
 from tamis.bounded.timeless.messages import caveat
-from tamis.bounded.timeless.unions import UsedStreams, proving_member, union
-from tamis.query.model import Catalog, Query
+from tamis.bounded.timeless.verdict import UsedStreams, proving_member, union
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, StreamDef
 
 # The verdict on a bounded SELECT of a UNION, whose bound is counted over all SELECTs together.
 _SOME = Memory("bounded", None, "", "", "")
@@ -50,7 +50,7 @@ def memory_verdict(query: Query, catalog: Catalog) -> Memory:
         *reorder_buffer_terms(dict.fromkeys(streams)),
         *(term for one in branches for term in terms(one)),
     ]
-    return _bounded(branches[0], summands, messages.missing_declarations(streams, branches))
+    return _bounded(branches[0], summands, _missing_declarations(streams, branches))
 
 
 def _select(query: Query, inputs: QueryInputs) -> Memory | tuple[Alternative, ...]:
@@ -120,15 +120,118 @@ def _refused(failing: Sequence[tuple[Alternative, Failure]], fixes: tuple[str, .
     shown = proof(failing)
     if shown is not None:
         timed, failure = shown.alternative.timed, shown.failure
-        example = messages.scenario(timed, shown.witness)
-        return Memory(
-            "unbounded", None, "", _broken(timed, failure), messages.unbounded(timed, failure), fixes, example
-        )
+        example = _example(timed, shown.witness)
+        return Memory("unbounded", None, "", _broken(timed, failure), _reason(timed, failure), fixes, example)
     one, failure = failing[0]
     doubts = one.timed.query.caveats or (caveat(one.timed.query, failure.violation),)
-    reason = not_proven(messages.unbounded(one.timed, failure), doubts)
+    reason = not_proven(_reason(one.timed, failure), doubts)
     return Memory("unknown", None, "", _broken(one.timed, failure), reason, fixes)
 
 
 def _broken(timed: TimedQuery, failure: Failure) -> str:
     return f"{theorem(timed)}, condition {failure.violation.condition}"
+
+
+def open_ended(query: Query, catalog: Catalog) -> bool:
+    """True for a join over event time in which the times of two tuples may be any distance apart. The join by
+    time would keep all tuples forever.
+    """
+    if (
+        query.timeless
+        or query.in_time
+        or query.grouping is not None
+        or query.window is not None
+        or query.asof
+    ):
+        return False
+    if len(query.sources) < 2 or query.exists or query.absences:
+        return False
+    if not time_distances(query, catalog).unconnected():
+        return False
+    found = analyse(query, catalog)
+    return not found.refused and found.contradiction is None
+
+
+def decided(definition: AlertDef | DerivedDef, catalog: Catalog) -> Memory | None:
+    """The verdict in application time on an open-ended join over event time; None for all other queries."""
+
+    catalog = catalog.reading(definition)
+
+    def decide() -> Memory | None:
+        query = definition.query
+        return memory_verdict(query, catalog) if open_ended(query, catalog) else None
+
+    found: Memory | None = catalog.results.get(_key(definition, catalog), "application time", decide)
+    return found
+
+
+def learn(definition: AlertDef | DerivedDef, catalog: Catalog, found: Memory | None) -> None:
+    """Remember a verdict that another process has made."""
+    catalog.results.put(_key(definition, catalog), "application time", found)
+
+
+def known(definition: AlertDef | DerivedDef, catalog: Catalog) -> tuple[Memory | None] | None:
+    """The remembered verdict, in a tuple; None if there is none yet."""
+    return catalog.results.find(_key(definition, catalog), "application time")
+
+
+def _key(definition: AlertDef | DerivedDef, catalog: Catalog) -> tuple[object, ...]:
+    streams = catalog.reading(definition).streams
+    return definition, *(streams.get(source.stream) for source in definition.query.sources)
+
+
+def runs_in_time(definition: AlertDef | DerivedDef, catalog: Catalog) -> bool:
+    """True if the query is evaluated in application time. This includes an open-ended join if application
+    time bounds its memory.
+    """
+    if definition.query.in_time:
+        return True
+    found = decided(definition, catalog)
+    return found is not None and found.verdict == "bounded"
+
+
+def _reason(timed: TimedQuery, failure: Failure) -> str:
+    """The reason why a query needs unlimited memory."""
+    query, part = timed.query, failure.part
+    texts = messages.unbounded(query, timed.closure, failure.violation)
+    if part is None:
+        return texts
+    kept = " and ".join(query.aliases[x] for x in part.members if x not in part.spans)
+    to_come = [x for x in part.missing if timed.end(x) == math.inf]
+    later = " or ".join(query.aliases[x] for x in to_come)
+    return sentences(texts, f"a tuple of {later} may come any time after those of {kept}")
+
+
+def _example(timed: TimedQuery, witness: Witness) -> str:
+    """A witness as an example for users."""
+    query = timed.query
+    columns = [query.nodes[node - 1].column for node in witness.key]
+    numbers = [[_value(timed, node, stored) for stored in witness.stored] for node in witness.key]
+    texts = [messages.values(query, node, own) for node, own in zip(witness.key, numbers, strict=True)]
+    shown = [", ".join(one) for one in zip(*texts, strict=True)]
+    named = " and ".join(dict.fromkeys(stream for stream, _ in witness.stored[0]))
+    later = " and ".join(dict.fromkeys(stream for stream, _ in witness.completions[0]))
+    values = ", ".join(f"({one})" for one in shown)
+    return (
+        f"any number of tuples of {named}, one after the other, with ({', '.join(columns)}) = {values}, …:"
+        f" later tuples of {later} give different rows for each subset of these"
+    )
+
+
+def _value(timed: TimedQuery, node: int, stored: Sequence[Named]) -> int:
+    """The value of a node in what is stored at once."""
+    stream, column = timed.query.streams[timed.query.occurrence(node)], timed.query.nodes[node - 1].column
+    return next(one[column] for name, one in stored if name == stream and column in one)
+
+
+def _missing_declarations(streams: Iterable[StreamDef], timed: Sequence[TimedQuery]) -> list[str]:
+    """The declarations that are missing for a number."""
+    with_time = [stream for stream in dict.fromkeys(streams) if stream.time is not None]
+    found = [lack for stream in with_time if (lack := undeclared(stream))]
+    for one in timed:
+        for i in one.streams if any(one.end(i) != math.inf for i in one.streams) else ():
+            if one.arrivals[i].time and one.closure.lower(one.arrivals[i].time) == -math.inf:
+                found.append(
+                    f"stream {one.query.streams[i]} has no CHECK that says when its event time begins"
+                )
+    return list(dict.fromkeys(found))

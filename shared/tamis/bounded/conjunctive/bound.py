@@ -14,10 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tamis.bounded.conjunctive.bucket_coordinates import Cell, Coordinate, cells
-from tamis.bounded.conjunctive.difference_bounds import Bound, Closure
-from tamis.bounded.conjunctive.key_limits import bucket_nodes, pinned, spread
-from tamis.bounded.conjunctive.normal_form import EXTREME_STREAM, Conjunction
+from tamis.bounded.conjunctive.normal_form import EXTREME_STREAM, Conjunction, bucket_nodes, pinned, spread
 from tamis.bounded.synopses.synopsis import Layout, layout
+from tamis.difference_bounds import Bound, Closure
 
 
 @dataclass(frozen=True)

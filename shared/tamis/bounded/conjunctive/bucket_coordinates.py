@@ -28,10 +28,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamis.bounded.conjunctive.difference_bounds import Bound, Closure
-from tamis.bounded.conjunctive.key_limits import pinned
-from tamis.bounded.conjunctive.max_min_references import references
-from tamis.bounded.conjunctive.normal_form import Conjunction
+from tamis.bounded.conjunctive.decide import references
+from tamis.bounded.conjunctive.normal_form import Conjunction, pinned
+from tamis.difference_bounds import Bound, Closure
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """The verdict in polynomial time (arasu-2004, section 6), read from the graph of bounds.
 
 The paper decides on *locally totally ordered* (LTO) queries, which derive from the query (see
-`totally_ordered`). There are exponentially many of them, so its section 6 looks at every four attributes and
-derives all LTO queries over these. This module has the result of that derivation in closed form, so that no
-LTO query has to be derived.
+`tests.oracle.bounded.totally_ordered`). There are exponentially many of them, so its section 6 looks at every
+four attributes and derives all LTO queries over these. This module has the result of that derivation in
+closed form, so that no LTO query has to be derived.
 
-`max_min_references` says which comparisons between streams are *active edges*. With DISTINCT, a query fails
+`references` says which comparisons between streams are *active edges*. With DISTINCT, a query fails
 if two active edges of one stream S are in the same derived LTO query, and have different classes of S or
 different directions. This is so exactly in these cases:
 
@@ -16,7 +16,7 @@ different directions. This is so exactly in these cases:
   only if not y1 -> y2; with the first low and the second high only if not x2 -> x1.
 
 All other attributes of such an LTO query can be ordered without making either edge redundant. Edges at nodes
-that are pinned by the key of S don't count (see `key_limits`).
+that are pinned by the key of S don't count (see `normal_form`).
 
 The conditions of the theorems are listed below. A query without self-join and caveats is unbounded if and
 only if a condition fails. If keys are limited, it is unbounded if a condition fails for a single key of the
@@ -26,26 +26,83 @@ stream.
 - C2, C3 without DISTINCT (theorem 5.6): there is an active edge. (An equality between streams of attributes
   that aren't bounded is a pair of active edges.)
 - C2, C3 with DISTINCT (theorem 5.10): there are two edges as above.
+
+A query such as `s.a < t.b` must remember values of s.a while later values of t.b may be larger or smaller
+than all values so far. For such attributes the size of an offset (`s.a < t.b + 3`) does not matter, only
+whether a difference is limited at all. So the closure is read as a graph: an *edge* `u -> v` says that the
+difference `u - v` has a finite upper bound. The graph includes node 0, which stands for the constants. If it
+has the edges `u -> v` and `v -> w`, it also has `u -> w`.
+
+An edge between nodes of two streams is *active* at the high side if its tail u has no upper bound. Then u and
+v can both be greater than all constants, and the comparison isn't redundant (definition 4.1 of the paper). An
+edge is active at the low side if its head v has no lower bound.
+
+The active edges are what the paper calls references (definition 5.4). Let S be a stream with the node x, and
+let y be a node of another stream. If `y -> x` is active, then x is in MaxRef(S) of some derived LTO query, at
+the same side. If `x -> y` is active, then x is in MinRef(S) of some derived LTO query. Conversely, every
+comparison of a derived LTO query that isn't redundant is an active edge.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tamis.bounded.conjunctive.difference_bounds import Closure
-from tamis.bounded.conjunctive.key_limits import pinned
-from tamis.bounded.conjunctive.max_min_references import Edges, Mask, reach, references
-from tamis.bounded.conjunctive.normal_form import EXTREME_STREAM, Conjunction
+from tamis.bounded.conjunctive.normal_form import EXTREME_STREAM, Conjunction, pinned
+from tamis.difference_bounds import Closure
+
+Mask = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
 
 Side = Literal["low", "high"]
 PRESERVING = "arasu-2004, theorem 5.6"
 ELIMINATING = "arasu-2004, theorem 5.10"
 GROUPED_ALONE = "arasu-2004, theorem 8.5"
 GROUPED = "arasu-2004, theorem 8.6, its C3 corrected"
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Active edges of one occurrence, all in one direction. `inner` are its own nodes, `outer` those of other
+    occurrences.
+    """
+
+    inner: Numbers
+    outer: Numbers
+    low: Mask
+    high: Mask
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+
+def reach(closure: Closure) -> Mask:
+    """The graph of finite bounds: shape (size, size)."""
+    return np.array([[entry != math.inf for entry in row] for row in closure.rows], np.bool_)
+
+
+def references(query: Conjunction, closure: Closure, occurrence: int) -> tuple[Edges, Edges]:
+    """The active edges into an occurrence (its MaxRef) and out of it (its MinRef), without pinned nodes."""
+    graph = reach(closure)
+    own = np.array([0, *(n.occurrence == occurrence for n in query.nodes)], np.bool_)
+    other = ~own
+    other[0] = False
+    own[[node for node in pinned(query, closure) if own[node]]] = False
+    into = _edges(graph, other, own)
+    out = _edges(graph, own, other)
+    return Edges(into[1], into[0], into[2], into[3]), Edges(out[0], out[1], out[2], out[3])
+
+
+def _edges(graph: Mask, tails: Mask, heads: Mask) -> tuple[Numbers, Numbers, Mask, Mask]:
+    tail, head = np.nonzero(graph & tails[:, None] & heads[None, :])
+    high, low = ~graph[tail, 0], ~graph[0, head]
+    active = high | low
+    return tail[active], head[active], low[active], high[active]
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,27 @@ Other conditions are not part of the normal form. A filter on one stream is appl
 evaluation. A disjunction, and an inequation between streams, is split into several conjunctions (see
 `tamis.bounded.timeless`). Because of such conditions, a failing condition of the theorems may prove nothing;
 `caveats` then has the reason.
+
+The values of a key are not known in advance, but their number is declared. Consider only the tuples of one
+key: the key attributes are constants there. A node at a limited distance from a key attribute has a limited
+number of values there. Both kinds of nodes are *pinned*. If a pinned node is compared with another stream,
+its value belongs to the bucket of the tuple, so this comparison needs no representative.
+
+The other nodes of the stream are treated as in a query without the pinned nodes. That query has the same
+closure, so the results of the theorems for it hold for each key.
+
+The key of one stream does not limit other streams, because the keys that are still to come are not known:
+`s.k = t.j` limits t.j only if t.j is limited itself.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tamis.bounded.conjunctive.difference_bounds import Closure
+from tamis.difference_bounds import Bound, Closure
 
 Kind = Literal["whole", "time", "dense", "text"]  # all but dense are whole numbers to the deciders
 
@@ -25,6 +38,7 @@ NULL = -(1 << 60)
 
 # The artificial stream of `extremes`: no stream of a user has this name.
 EXTREME_STREAM = ""
+Extreme = Literal["max", "min"]
 
 
 @dataclass(frozen=True)
@@ -84,7 +98,7 @@ class Conjunction:
     - `projected`: nodes whose values SELECT shows, or that are used by a condition that isn't a difference.
     - `exact`: the projected nodes that only such a condition uses.
     - `ranges`: limits of single nodes that all tuples satisfy, but that don't make the number of values small
-      (see `tamis.bounded.timeless.dense_columns`).
+      (see `tamis.bounded.timeless.declared_domains`).
     - `grouped`: the query counts rows by groups and keeps the groups. The projected values are the groups.
     - `key_limits`: keys with a limited number of values.
     - `in_expressions`: projected nodes that SELECT shows only within expressions. Different values of such a
@@ -173,3 +187,35 @@ def close(
                     if not found.add(left, right, offset - 1):
                         return None
     return found
+
+
+def pinned(query: Conjunction, closure: Closure) -> Mapping[int, int]:
+    """The pinned nodes that are not limited themselves; for each, the nearest node of its key."""
+    found = {}
+    for group in query.key_limits:
+        occurrence = query.occurrence(group.nodes[0])
+        for node in query.own(occurrence):
+            if not closure.bounded(node):
+                nearest = min(group.nodes, key=lambda key: spread(closure, node, key))
+                if math.isfinite(spread(closure, node, nearest)):
+                    found[node] = nearest
+    return found
+
+
+def spread(closure: Closure, node: int, other: int) -> Bound:
+    """The number of values that a node can have for each value of another one."""
+    return closure.between(node, other) + closure.between(other, node) + 1
+
+
+def bucket_nodes(query: Conjunction, closure: Closure, occurrence: int) -> tuple[int, ...]:
+    """The nodes of an occurrence whose values belong to every bucket: projected nodes, and pinned nodes that
+    are compared with other streams.
+    """
+    own = query.own(occurrence)
+    others = [node for node in range(1, query.size) if node not in own]
+    compared = [
+        node
+        for node in pinned(query, closure)
+        if node in own and any(closure.finite(node, other) or closure.finite(other, node) for other in others)
+    ]
+    return tuple(dict.fromkeys((*(node for node in query.needed if node in own), *compared)))

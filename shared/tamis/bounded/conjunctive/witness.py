@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from itertools import chain, combinations, product
 
 from tamis.bounded.conjunctive.decide import Reference, Side, Violation
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
+from tamis.difference_bounds import Closure
 
 Tuple = dict[str, int]  # by column; a column that the query doesn't read is not there
 # So many solutions are tried for inequations: each excludes at most one distance of two values.

@@ -8,8 +8,7 @@ these values, it holds in an example of any size.
 | module | for |
 |---|---|
 | `fixed_columns` | values for the columns that other conditions read |
-| `candidates` | the values that are tried |
-| `sql_values` | the numbers of an example as values of SQL |
+| `sql_values` | the numbers of an example as values of SQL, and the values that are tried |
 | `rows_as_written` | the rows of a query over a few tuples, by trying every combination |
 | `proof` | the proof from these parts |
 """

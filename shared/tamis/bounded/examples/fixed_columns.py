@@ -14,13 +14,12 @@ import numpy as np
 
 from tamis.analysis.conjuncts import flatten_and
 from tamis.bounded.conjunctive.decide import Violation
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import EXTREME_STREAM, Conjunction, Difference, Kind, Node
 from tamis.bounded.conjunctive.witness import nodes_of
-from tamis.bounded.examples.candidates import candidates, choices
-from tamis.bounded.examples.sql_values import number_of_value
+from tamis.bounded.examples.sql_values import candidates, choices, number_of_value
 from tamis.bounded.timeless.alternatives import alternatives
 from tamis.bounded.timeless.differences import DifferenceForm, differences, factor_of
+from tamis.difference_bounds import Closure
 from tamis.expressions.double_order import double_at
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, substitute

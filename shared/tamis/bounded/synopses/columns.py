@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.bounded.conjunctive.bucket_coordinates import Coordinate
-from tamis.bounded.conjunctive.difference_bounds import Bound
 from tamis.bounded.conjunctive.normal_form import Difference, Unequal
-from tamis.bounded.synopses.bucket_maxima import BucketMaxima
+from tamis.bounded.synopses.row_numbering import BucketMaxima
 from tamis.bounded.synopses.synopsis import Layout
+from tamis.difference_bounds import Bound
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

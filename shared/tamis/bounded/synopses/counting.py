@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tamis.bounded.conjunctive.bucket_coordinates import cells
-from tamis.bounded.conjunctive.difference_bounds import Closure
-from tamis.bounded.conjunctive.key_limits import bucket_nodes
-from tamis.bounded.conjunctive.normal_form import Conjunction
+from tamis.bounded.conjunctive.normal_form import Conjunction, bucket_nodes
 from tamis.bounded.synopses.columns import Columns, Ints, bucket_rows, two_words
 from tamis.bounded.synopses.counting_kernels import (
     Buckets,
@@ -20,11 +18,11 @@ from tamis.bounded.synopses.counting_kernels import (
     joined,
     restored,
 )
-from tamis.bounded.synopses.growable_arrays import grown
 from tamis.bounded.synopses.join import Join
 from tamis.bounded.synopses.kernels import entered
-from tamis.bounded.synopses.row_numbering import RowNumbering, firsts
+from tamis.bounded.synopses.row_numbering import RowNumbering, firsts, grown
 from tamis.bounded.synopses.synopsis import layout
+from tamis.difference_bounds import Closure
 
 _FEWEST = 1024  # combinations for which a small batch has room at once
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
 from tamis.bounded.synopses.synopsis import Entry, Key, Synopsis
+from tamis.difference_bounds import Closure
 
 Check = tuple[int, int, int, int, int]  # left - right <= bound, of the tuples at two occurrences
 

@@ -1,15 +1,33 @@
-"""Row numbering: a number for each different row of whole numbers, by a compiled hash table."""
+"""Row numbering: a number for each different row of whole numbers, by a compiled hash table.
+
+The numbers are places in arrays that grow, such as the greatest lead of each bucket.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.bounded.synopses.growable_arrays import grown
-from tamis.bounded.synopses.kernels import entered, numbered
+from tamis.bounded.synopses.kernels import entered, numbered, rising
 
 Ints = NDArray[np.int64]
 _FEWEST = 16  # rows for which there is room at first
+
+
+def grown(array: NDArray[Any], size: int, *, axis: int = 0, fill: object = 0) -> NDArray[Any]:
+    """An array with room for `size` along an axis, filled where it is new.
+
+    >>> grown(np.array([7, 8, 9]), 4).tolist()
+    [7, 8, 9, 0, 0, 0]
+    """
+    have = array.shape[axis]
+    if size <= have:
+        return array
+    shape = list(array.shape)
+    shape[axis] = max(size, 2 * have) - have
+    return np.concatenate([array, np.full(shape, fill, array.dtype)], axis)
 
 
 class RowNumbering:
@@ -50,3 +68,26 @@ def firsts(numbers: Ints, before: int) -> Ints:
     """
     highest = np.maximum.accumulate(np.concatenate([[before - 1], numbers]))
     return np.flatnonzero(numbers > highest[:-1])
+
+
+class BucketMaxima:
+    """The maxima of buckets, which are rows of `width` numbers."""
+
+    def __init__(self, width: int) -> None:
+        self._buckets = RowNumbering(width)
+        self._best = np.empty(0, np.int64)
+
+    def rising(self, rows: Ints, leads: Ints) -> NDArray[np.bool_]:
+        """The rows, of shape (n, width), that are the first of their bucket, or have a greater lead than all
+        rows of it before.
+
+        >>> one = BucketMaxima(1)
+        >>> one.rising(np.array([[7], [7], [8], [7]]), np.array([1, 1, 0, 2])).tolist()
+        [True, False, True, True]
+        """
+        known = len(self._buckets)
+        numbers = self._buckets.of(rows)
+        self._best = grown(self._best, len(self._buckets))
+        out = np.zeros(len(rows), np.bool_)
+        rising(self._best, known, numbers, leads, out)
+        return out

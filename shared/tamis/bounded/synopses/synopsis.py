@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tamis.bounded.conjunctive.bucket_coordinates import Cell, Coordinate
-from tamis.bounded.conjunctive.difference_bounds import Bound
+from tamis.difference_bounds import Bound
 
 Values = Sequence[Bound | None]
 Key = tuple[object, ...]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tamis.bounded.conjunctive.decide import Violation, violations
-from tamis.bounded.conjunctive.difference_bounds import Bound, Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
 from tamis.bounded.conjunctive.witness import (
     Tuple,
@@ -19,6 +18,7 @@ from tamis.bounded.conjunctive.witness import (
     within_key_limits,
 )
 from tamis.bounded.synopses.evaluator import Evaluator
+from tamis.difference_bounds import Bound, Closure
 
 # A witness of n tuples is run by 2^n plain joins: eight states show the growth.
 SHOWN = 3

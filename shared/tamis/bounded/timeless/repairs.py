@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 from tamis.bounded.conjunctive.decide import violation
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
+from tamis.difference_bounds import Closure
 from tamis.expressions.nodes import Column, Literal, Type
 from tamis.expressions.sql_text import identifier, to_sql
 
@@ -33,25 +34,52 @@ class Change:
     low: int | None = None
     high: int | None = None
 
+    def of(self, query: Conjunction, closure: Closure) -> Conjunction | None:
+        """The changed query, whose closure gets the limits; None if it contradicts itself."""
+        if self.column is None:
+            return replace(query, distinct=True)
+        name = f"{self.column.alias}.{self.column.name}"
+        for node in (node for node in range(1, query.size) if query.name(node) == name):
+            if self.high is not None and not closure.add(node, 0, self.high):
+                return None
+            if self.low is not None and not closure.add(0, node, -self.low):
+                return None
+        return query
+
+
+class _Sql(Protocol):
+    @property
+    def sql(self) -> str: ...
+
+
+C = TypeVar("C", bound=_Sql)
+
+
+def smallest(possible: Sequence[C], most: int, bound: Callable[[Sequence[C]], bool]) -> tuple[str, ...]:
+    """The smallest combinations of changes, at most one to a column, for which `bound` is true. Empty if a
+    few changes are not enough; at most `most` combinations are tried.
+    """
+    repairs: list[str] = []
+    choices = itertools.chain.from_iterable(
+        itertools.combinations(possible, count) for count in range(1, MOST_CHANGES + 1)
+    )
+    fewest = MOST_CHANGES
+    for chosen in itertools.islice(choices, most):
+        if len(chosen) > fewest or len(repairs) == MOST_REPAIRS:
+            break
+        named = [one.column for one in chosen if isinstance(one, Change)]
+        if len(set(named)) == len(named) and bound(chosen):
+            repairs.append(together([one.sql for one in chosen]))
+            fewest = len(chosen)
+    return tuple(repairs)
+
 
 def repairs(branches: Sequence[Branch], columns: Sequence[Column]) -> tuple[str, ...]:
     """Changes that bound all alternatives, the smallest number of changes first. Empty if a few changes are
     not enough.
     """
     possible = list(changes(branches[0][0], columns))
-    found: list[str] = []
-    choices = itertools.chain.from_iterable(
-        itertools.combinations(possible, count) for count in range(1, MOST_CHANGES + 1)
-    )
-    fewest = MOST_CHANGES
-    for chosen in itertools.islice(choices, MOST_DECIDED):
-        if len(chosen) > fewest or len(found) == MOST_REPAIRS:
-            break
-        apart = len({one.column for one in chosen}) == len(chosen)
-        if apart and all(_bounds(*branch, chosen) for branch in branches):
-            found.append(together([one.sql for one in chosen]))
-            fewest = len(chosen)
-    return tuple(found)
+    return smallest(possible, MOST_DECIDED, lambda chosen: all(_bounds(*one, chosen) for one in branches))
 
 
 def together(changes: Sequence[str]) -> str:
@@ -69,18 +97,11 @@ def together(changes: Sequence[str]) -> str:
 
 
 def _bounds(query: Conjunction, closure: Closure, chosen: Sequence[Change]) -> bool:
+    changed: Conjunction | None = query
     closure = closure.copy()
     for one in chosen:
-        if one.column is None:
-            query = replace(query, distinct=True)
-            continue
-        name = f"{one.column.alias}.{one.column.name}"
-        for node in (node for node in range(1, query.size) if query.name(node) == name):
-            if one.high is not None and not closure.add(node, 0, one.high):
-                return False
-            if one.low is not None and not closure.add(0, node, -one.low):
-                return False
-    return violation(query, closure) is None
+        changed = changed and one.of(changed, closure)
+    return changed is not None and violation(changed, closure) is None
 
 
 def changes(query: Conjunction, columns: Sequence[Column]) -> Iterator[Change]:

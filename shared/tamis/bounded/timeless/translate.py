@@ -11,11 +11,11 @@ condition can't be written as differences.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tamis.analysis.conjuncts import flatten_and
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import (
     Conjunction,
     Difference,
@@ -24,8 +24,13 @@ from tamis.bounded.conjunctive.normal_form import (
     Unequal,
 )
 from tamis.bounded.timeless.alternatives import MOST, Alternative, alternatives, without_constants
-from tamis.bounded.timeless.declared_domains import caveats, domain, further_checks, key_limits
-from tamis.bounded.timeless.dense_columns import split_by_intervals
+from tamis.bounded.timeless.declared_domains import (
+    caveats,
+    domain,
+    further_checks,
+    key_limits,
+    split_by_intervals,
+)
 from tamis.bounded.timeless.differences import (
     DifferenceForm,
     Inequation,
@@ -33,6 +38,7 @@ from tamis.bounded.timeless.differences import (
     one_to_one,
     same_for_all,
 )
+from tamis.difference_bounds import Closure
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import to_sql
@@ -69,82 +75,74 @@ class Translation:
     contradiction: str | None = None
 
 
-@dataclass
-class _Parts:
-    """The parts of all conjuncts."""
-
-    differences: list[DifferenceForm] = field(default_factory=list)
-    checked: list[DifferenceForm] = field(default_factory=list)
-    choices: list[tuple[Alternative, ...]] = field(default_factory=list)
-    filters: dict[str, list[Expr]] = field(default_factory=dict)
-    not_null: dict[str, list[Expr]] = field(default_factory=dict)
-    joins: list[Expr] = field(default_factory=list)
-    caveats: list[str] = field(default_factory=list)
-    false: str | None = None
-
-
 class _Translator:
+    """The parts of all conjuncts of a query, collected one conjunct after the other."""
+
     def __init__(self, query: Query, catalog: Catalog, extra: Sequence[Column], checks: bool) -> None:
         self.query, self.extra, self.checks = query, extra, checks
         self.streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
         self.codes: dict[str, int] = {}
-        self.parts = _Parts(
-            filters={alias: [] for alias in self.streams}, not_null={alias: [] for alias in self.streams}
-        )
+        self.differences: list[DifferenceForm] = []
+        self.checked: list[DifferenceForm] = []
+        self.choices: list[tuple[Alternative, ...]] = []
+        self.filters: dict[str, list[Expr]] = {alias: [] for alias in self.streams}
+        self.not_null: dict[str, list[Expr]] = {alias: [] for alias in self.streams}
+        self.joins: list[Expr] = []
+        self.caveats: list[str] = []
+        self.false: str | None = None
 
     def code(self, text: str) -> int:
         """The number of a constant text."""
         return self.codes.setdefault(text, len(self.codes))
 
     def translate(self) -> Translation:
-        parts = self.parts
         for conjunct in self.query.conjuncts:
             for part in flatten_and(conjunct.expr):
                 self._conjunct(part)
         if self.checks:
             for alias, stream in self.streams.items():
                 more = further_checks(alias, stream, self._read(), self._never_null(alias), self.code)
-                parts.checked += more.differences
-                parts.choices += more.choices
+                self.checked += more.differences
+                self.choices += more.choices
         nodes = self._nodes()
         known = [form for column in nodes for form in domain(column, self.streams[column.alias], self.code)]
         for alias, stream in self.streams.items():
-            parts.caveats += caveats(alias, stream, nodes, self.code)
+            self.caveats += caveats(alias, stream, nodes, self.code)
         for column in nodes:
             definition = self.streams[column.alias].column(column.name)
             if definition is not None and definition.computed is not None:
-                parts.caveats.append(f"it isn't known which tuples have which value of {column.name}")
-        for column in {c for one in parts.differences if one.compares for c in _compared(one)}:
-            parts.not_null[column.alias].append(_present(column))
-        branches = self._branches(nodes, [*known, *parts.checked, *parts.differences])
+                self.caveats.append(f"it isn't known which tuples have which value of {column.name}")
+        for column in {c for one in self.differences if one.compares for c in _compared(one)}:
+            self.not_null[column.alias].append(_present(column))
+        branches = self._branches(nodes, [*known, *self.checked, *self.differences])
         return Translation(
             self.query,
             nodes,
-            () if parts.false else tuple(branches),  # nothing is kept for a query that never has a row
-            {alias: tuple(dict.fromkeys(exprs)) for alias, exprs in parts.filters.items()},
-            {alias: tuple(dict.fromkeys(exprs)) for alias, exprs in parts.not_null.items()},
-            tuple(parts.joins),
+            () if self.false else tuple(branches),  # nothing is kept for a query that never has a row
+            {alias: tuple(dict.fromkeys(exprs)) for alias, exprs in self.filters.items()},
+            {alias: tuple(dict.fromkeys(exprs)) for alias, exprs in self.not_null.items()},
+            tuple(self.joins),
             self.codes,
-            parts.false,
+            self.false,
         )
 
     def _conjunct(self, part: Expr) -> None:
-        parts, over = self.parts, aliases(part)
+        over = aliases(part)
         form = differences(part, self.code)
         if len(over) == 1:
             (alias,) = over
-            parts.filters[alias].append(part)
+            self.filters[alias].append(part)
         if not over:
-            parts.false = parts.false or (None if _true(part) else to_sql(part))
+            self.false = self.false or (None if _true(part) else to_sql(part))
         elif form is not None:
-            parts.differences.append(form)
+            self.differences.append(form)
             for guard in form.guards:
                 if len(aliases(guard)) == 1:
                     (alias,) = aliases(guard)
-                    parts.not_null[alias].append(_present(guard))
+                    self.not_null[alias].append(_present(guard))
         elif len(over) > 1:
-            parts.joins.append(part)
-            parts.caveats.append(
+            self.joins.append(part)
+            self.caveats.append(
                 f"{to_sql(part)} may overflow, and is NULL then: declare the BIGINT columns as INT, or limit"
                 " their values by CHECK"
                 if differences(_narrow(part), self.code) is not None
@@ -156,60 +154,54 @@ class _Translator:
 
     def _filter(self, part: Expr) -> None:
         """A condition on one stream that is not a single difference."""
-        parts = self.parts
         known = same_for_all(part)
         if known is False:
-            parts.false = parts.false or to_sql(part)
+            self.false = self.false or to_sql(part)
         if known is not None:
             return
         split = alternatives(part) if isinstance(part, Call) and part.op in ("or", "and", "not") else None
         split = None if split is None else without_constants(split)
         if split == ():
-            parts.false = parts.false or to_sql(part)
+            self.false = self.false or to_sql(part)
         elif split is not None and () in split:
             return  # one alternative is always true
         elif split is not None and len(split) > 1:
-            parts.choices.append(split)
+            self.choices.append(split)
         elif split is not None and split != ((part,),):
             # Constants, or NOT of OR, leave a single alternative: all of its conditions hold.
             for one in split[0]:
                 self._conjunct(one)
         else:
-            parts.caveats.append(f"it isn't known which tuples satisfy {to_sql(part)}")
+            self.caveats.append(f"it isn't known which tuples satisfy {to_sql(part)}")
 
     def _never_null(self, alias: str) -> frozenset[str]:
         """The columns of a source that can't be NULL in a tuple that is part of a row."""
         compared = {
-            c.name
-            for one in self.parts.differences
-            if one.compares
-            for c in _compared(one)
-            if c.alias == alias
+            c.name for one in self.differences if one.compares for c in _compared(one) if c.alias == alias
         }
         return frozenset(compared | {one.name for one in self.streams[alias].columns if one.not_null})
 
     def _nodes(self) -> tuple[Column, ...]:
         """The columns that matter: those that are read, and those of the CHECKs that count."""
-        checked = [c for one in self.parts.checked for c in _compared(one)]
+        checked = [c for one in self.checked for c in _compared(one)]
         return tuple(dict.fromkeys((*self._read(), *checked)))
 
     def _read(self) -> tuple[Column, ...]:
         """The columns that are compared, shown, or needed by a condition."""
-        parts = self.parts
-        read = [c for one in parts.differences for c in _compared(one)]
-        for split in parts.choices:
+        read = [c for one in self.differences for c in _compared(one)]
+        for split in self.choices:
             for one in itertools.chain.from_iterable(split):
                 form = differences(one, self.code)
                 read += [] if form is None else _compared(form)
         read += [c for output in self.query.select for c in columns(output.expr) if c.alias]
-        read += [c for join in parts.joins for c in columns(join)]
+        read += [c for join in self.joins for c in columns(join)]
         read += self.extra
         return tuple(dict.fromkeys(read))
 
     def _branches(self, nodes: tuple[Column, ...], known: Sequence[DifferenceForm]) -> Iterator[Branch]:
-        choices = list(self.parts.choices)
-        caveats = list(self.parts.caveats)
-        while len(choices) > 1 and _count(choices) > MOST:
+        choices = list(self.choices)
+        caveats = list(self.caveats)
+        while len(choices) > 1 and math.prod(map(len, choices)) > MOST:
             dropped = choices.pop(max(range(len(choices)), key=lambda i: len(choices[i])))
             caveats.append(
                 f"a condition with OR has {len(dropped)} alternatives, which are too many to decide"
@@ -255,10 +247,10 @@ class _Translator:
             return
         # Declarations hold for a column's values, and NULL is none.
         forms = [one for one in forms if one.compares or one.null or not nulls & {*_compared(one)}]
-        number = {column: at for at, column in enumerate(nodes, 1)}
+        number: dict[Column | None, int] = {None: 0, **{column: at for at, column in enumerate(nodes, 1)}}
         at = {alias: i for i, alias in enumerate(self.streams)}
         found, unequal = _numbered(forms, sides, number)
-        exact = tuple(dict.fromkeys(number[c] for j in self.parts.joins for c in columns(j) if c in number))
+        exact = tuple(dict.fromkeys(number[c] for j in self.joins for c in columns(j) if c in number))
         outputs = [output.expr for output in self.query.select]
         projected = tuple(dict.fromkeys(number[c] for one in outputs for c in columns(one) if c in number))
         plain = {number[c] for one in outputs if (c := one_to_one(one)) is not None and c in number}
@@ -309,33 +301,23 @@ def _narrow(part: Expr) -> Expr:
     return substitute(part, lambda one: replace(one, type=Type.INT) if one.type is Type.BIGINT else one)
 
 
-def _number(number: Mapping[Column, int], column: Column | None) -> int:
-    return 0 if column is None else number[column]
-
-
 def _numbered(
-    forms: Sequence[DifferenceForm], sides: Sequence[tuple[Inequation, bool]], number: Mapping[Column, int]
+    forms: Sequence[DifferenceForm],
+    sides: Sequence[tuple[Inequation, bool]],
+    number: Mapping[Column | None, int],
 ) -> tuple[tuple[Difference, ...], tuple[Unequal, ...]]:
     """The differences and inequations of nodes. An inequation between streams has its side in `sides`:
     whether the left value is above the right one.
     """
-    found = [
-        Difference(_number(number, b.left), _number(number, b.right), b.bound)
-        for form in forms
-        for b in form.bounds
-    ]
+    bounds = [Difference(number[b.left], number[b.right], b.bound) for form in forms for b in form.bounds]
     for one, above in sides:
-        left, right = number[one.left], _number(number, one.right)
-        found.append(
+        left, right = number[one.left], number[one.right]
+        bounds.append(
             Difference(right, left, -one.offset - 1) if above else Difference(left, right, one.offset - 1)
         )
-    unequal = tuple(
-        Unequal(number[a.left], _number(number, a.right), a.offset)
-        for form in forms
-        for a in form.inequations
-        if not _between(a)
-    )
-    return tuple(dict.fromkeys(found)), unequal
+    inequations = (one for form in forms for one in form.inequations if not _between(one))
+    unequal = tuple(Unequal(number[one.left], number[one.right], one.offset) for one in inequations)
+    return tuple(dict.fromkeys(bounds)), unequal
 
 
 def _compared(form: DifferenceForm) -> list[Column]:
@@ -354,13 +336,6 @@ def _present(expr: Expr) -> Expr:
 
 def _and(parts: Alternative) -> Expr:
     return parts[0] if len(parts) == 1 else Call("and", parts, Type.BOOLEAN)
-
-
-def _count(choices: Sequence[tuple[Alternative, ...]]) -> int:
-    count = 1
-    for split in choices:
-        count *= len(split)
-    return count
 
 
 def _true(part: Expr) -> bool:

@@ -1,25 +1,29 @@
-"""The verdict on the memory of a query over streams without time, as `tamis explain` prints it."""
+"""The verdict on the memory of a query over streams without time, as `tamis explain` prints it.
+
+An unbounded SELECT does not always make the UNION unbounded, because the other SELECTs give rows, too. The
+UNION is proved unbounded if all other SELECTs have no rows for the inputs of the example, because each of
+them reads a stream that is empty in the example. Then the UNION has exactly the rows of the unbounded SELECT.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tamis.bounded.conjunctive.bound import terms
 from tamis.bounded.conjunctive.decide import Violation, theorem, violations
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
 from tamis.bounded.conjunctive.witness import tuples_of
 from tamis.bounded.examples.proof import WrittenProof, proof_as_written
 from tamis.bounded.memory import EMPTY, Memory, not_proven
-from tamis.bounded.timeless import having, messages
-from tamis.bounded.timeless.aggregates import subqueries
+from tamis.bounded.timeless import messages
+from tamis.bounded.timeless.aggregates import having_caveat, subqueries
 from tamis.bounded.timeless.minimised_alternatives import decided_translation, minimal
 from tamis.bounded.timeless.proof import Proof, proof
 from tamis.bounded.timeless.repairs import Branch, repairs
 from tamis.bounded.timeless.translate import Translation, translate
-from tamis.bounded.timeless.unions import UsedStreams, proving_member, unbounded_member, union
+from tamis.difference_bounds import Closure
 from tamis.query.computed_columns import meaning, with_computed
 from tamis.query.model import Catalog, Query
 
@@ -27,6 +31,8 @@ from tamis.query.model import Catalog, Query
 _MOST_RUN = 12
 
 Failing = tuple[Conjunction, Closure, Violation]
+
+UsedStreams = Callable[[int], frozenset[str] | None]
 
 
 def memory_verdict(query: Query, catalog: Catalog) -> Memory:
@@ -79,7 +85,7 @@ def _failing(branches: Sequence[Branch]) -> list[Failing]:
 
 
 def _proved(query: Query, catalog: Catalog, failing: Sequence[Failing]) -> tuple[Failing, Proof] | None:
-    told = [one for one in failing if having.caveat(query, catalog, one[0], one[2]) is None]
+    told = [one for one in failing if having_caveat(query, catalog, one[0], one[2]) is None]
     for one in told:
         made = None if one[0].caveats else proof(*one)
         if made is not None:
@@ -166,7 +172,7 @@ def _refused(query: Query, catalog: Catalog, failing: Sequence[Failing], fixes: 
         assert proved is not None
         return Memory("unbounded", None, "", broken, why, fixes, _scenario(proved[1]))
     doubts = conjunction.caveats or (
-        having.caveat(query, catalog, conjunction, found) or messages.caveat(conjunction, found),
+        having_caveat(query, catalog, conjunction, found) or messages.caveat(conjunction, found),
     )
     return Memory("unknown", None, "", broken, not_proven(why, doubts), fixes)
 
@@ -187,3 +193,49 @@ def _repairs(
     if any(not occurring <= set(one.aliases) for one, _ in branches):
         return ()  # with one more condition, no occurrence may stand for another one any longer
     return repairs([(replace(one, caveats=()), closure) for one, closure in branches], columns)
+
+
+def union(query: Query, catalog: Catalog, found: Sequence[Memory], used: UsedStreams) -> Memory | None:
+    """The verdict if one of the SELECTs, each with its own verdict in `found`, isn't bounded; None if all
+    are.
+
+    `used` gives the streams of the example by which a SELECT is unbounded.
+    """
+    failing = [place for place, one in enumerate(found) if one.verdict != "bounded"]
+    if not failing:
+        return None
+    place = proving_member(query, catalog, used)
+    if place is not None:
+        return unbounded_member(found[place], place, alone=len(failing) == 1)
+    (first, *_) = failing
+    one = found[first]
+    reason = (
+        f"not proven: SELECT number {first + 1} of the UNION is {one.verdict} on its own, since {one.reason}"
+    )
+    return Memory("unknown", None, "", one.theorem, reason)
+
+
+def proving_member(query: Query, catalog: Catalog, used: UsedStreams) -> int | None:
+    """The SELECT whose example proves the UNION unbounded; None if there is none."""
+    for place in range(len(query.members)):
+        streams = used(place)
+        if streams is not None and _alone(query, catalog, place, streams):
+            return place
+    return None
+
+
+def _alone(query: Query, catalog: Catalog, place: int, streams: frozenset[str]) -> bool:
+    others = [one for at, one in enumerate(query.members) if at != place]
+    # A watched stream has a tuple for each tuple of its base.
+    used = {stream.shown_name for name, stream in catalog.streams.items() if name in streams}
+    left = {name for name, stream in catalog.streams.items() if stream.shown_name not in used}
+    return all(any(source.stream in left for source in one.sources) for one in others)
+
+
+def unbounded_member(one: Memory, place: int, *, alone: bool) -> Memory:
+    """The verdict on a UNION that one of its SELECTs makes unbounded, from the SELECT's own. `alone`: all
+    others are bounded.
+    """
+    where = f"SELECT {place + 1}"
+    fixes = tuple(f"{fix} in {where}" for fix in one.repairs) if alone else ()
+    return replace(one, reason=f"{where} of the UNION: {one.reason}", repairs=fixes)

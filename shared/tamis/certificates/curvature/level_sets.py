@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Flag
 from functools import reduce
+from operator import and_
 
 from tamis.certificates.curvature.properties import CONSTANT, MONOTONE, Curvature
 
@@ -34,20 +35,20 @@ def union(parts: list[Region]) -> Region:
     """The union of sets: rays of one direction make a ray, and the complement is an intersection of
     intervals.
     """
-    moving = [p for p in parts if p != ALWAYS]
-    if len(moving) <= 1:
-        return moving[0] if moving else ALWAYS
-    joined = reduce(lambda a, b: a & b, moving)
-    return closed(joined & (Region.UPWARD | Region.DOWNWARD | Region.OUTSIDE))
+    return _combined(parts, Region.OUTSIDE)
 
 
 def intersection(parts: list[Region]) -> Region:
     """The intersection of sets, by the same rules for the complements."""
-    moving = [p for p in parts if p != ALWAYS]
+    return _combined(parts, Region.INTERVAL)
+
+
+def _combined(parts: list[Region], kept: Region) -> Region:
+    """What several sets have in common of their directions and of the form `kept`."""
+    moving = [part for part in parts if part != ALWAYS]
     if len(moving) <= 1:
         return moving[0] if moving else ALWAYS
-    joined = reduce(lambda a, b: a & b, moving)
-    return closed(joined & (Region.UPWARD | Region.DOWNWARD | Region.INTERVAL))
+    return closed(reduce(and_, moving) & (Region.UPWARD | Region.DOWNWARD | kept))
 
 
 def superlevel_set(curvature: Curvature) -> Region:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from tamis.certificates.scalars.scalar import constant, terms
+from tamis.certificates.scalars import constant, terms
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal
 
 MOST_CUTS = 16

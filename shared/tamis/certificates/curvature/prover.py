@@ -40,7 +40,7 @@ from tamis.certificates.interval_arithmetic.subdivision import (
     never_negative,
     prove_curvature,
 )
-from tamis.certificates.scalars.scalar import added, scaled, substituted, terms
+from tamis.certificates.scalars import added, scaled, substituted, terms
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type, columns
 
 

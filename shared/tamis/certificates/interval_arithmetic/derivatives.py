@@ -1,4 +1,4 @@
-"""Enclosures of a value and its derivatives, and the record of where a value may be NULL."""
+"""Enclosures of a value and its derivatives over boxes of domains, and where a value may be NULL."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tamis.certificates.interval_arithmetic.intervals import ZERO, Interval, Mask
-from tamis.expressions.nodes import Column, Expr, Type
+from tamis.analysis.domains import ends
+from tamis.certificates.interval_arithmetic.intervals import ZERO, Interval, Mask, span
+from tamis.expressions.nodes import Column, Expr, Type, columns
+from tamis.query.model import ColumnDef, StreamDef
 
 Box = Mapping[Column, Interval]
 
 # The variable of expressions that have none.
 NO_VARIABLE = Column("", "", Type.DOUBLE)
-
 
 DECLARE = "declare CHECKs that rule it out"
 REWRITE = "write the condition as comparisons that are combined with AND, OR and NOT"
@@ -64,3 +65,23 @@ class Derivatives:
     second: Interval = ZERO
     varies: bool = False
     never_null: bool = False
+
+
+def domain(column: ColumnDef, alias: str = "", filters: tuple[Expr, ...] = ()) -> Interval:
+    """An interval with every value of a numeric or TIMESTAMP column that edges accept and that passes
+    `filters`, the predicates of its source `alias`.
+    """
+    return span(*ends(column, alias, filters))
+
+
+def box_of(
+    conditions: tuple[Expr, ...],
+    streams: Mapping[str, StreamDef],
+    filters: Mapping[str, tuple[Expr, ...]],
+) -> dict[Column, Interval]:
+    """The domains of the numbers and instants in `conditions`; streams and filters are by alias."""
+    return {
+        c: domain(definition, c.alias, filters.get(c.alias, ()))
+        for c in dict.fromkeys(c for part in conditions for c in columns(part))
+        if (definition := streams[c.alias].column(c.name)) and (c.type.numeric or c.type is Type.TIMESTAMP)
+    }

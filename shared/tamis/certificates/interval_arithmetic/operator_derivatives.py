@@ -10,7 +10,6 @@ from typing import TypeAlias
 import numpy as np
 
 from tamis.certificates.interval_arithmetic import intervals as iv
-from tamis.certificates.interval_arithmetic.bit_enclosures import bits
 from tamis.certificates.interval_arithmetic.derivatives import Derivatives, PossibleNulls
 from tamis.certificates.interval_arithmetic.intervals import (
     MAX,
@@ -19,7 +18,7 @@ from tamis.certificates.interval_arithmetic.intervals import (
     ZERO,
     Interval,
 )
-from tamis.certificates.interval_arithmetic.step_derivatives import coalesce, computed, remainder, step
+from tamis.certificates.interval_arithmetic.step_derivatives import bits, coalesce, computed, remainder, step
 from tamis.expressions import python_functions
 from tamis.expressions.functions.bits import OPERATORS as BITS
 from tamis.expressions.functions.entry import FUNCTIONS

@@ -7,10 +7,9 @@ other is again a relation of the same constraints.
 | module | contents |
 |---|---|
 | `slices` | the test on a relation: a relation as a union of products, or why it is none |
-| `hyperplanes`, `points` | where slices can change, and sample points between |
+| `points` | the hyperplanes where slices can change, and sample points between them |
 | `measures` | exact lengths, areas and volumes |
 | `aggregation` | the measure of some variables for each value of independent ones |
-| `expressions` | expressions of the algebra, with measures |
 | `inference` | independence in the result of an expression, inferred from that in its operands |
 | `evaluation` | expressions over a database; schemas that keep variables independent |
 """

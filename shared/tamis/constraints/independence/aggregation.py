@@ -8,7 +8,7 @@ from fractions import Fraction
 from tamis.constraints.atoms import Linear, Value, linear
 from tamis.constraints.independence.measures import measure
 from tamis.constraints.independence.slices import Related, products
-from tamis.constraints.kinds import Kind
+from tamis.constraints.normal_form import Kind
 from tamis.constraints.relation import Relation
 from tamis.errors import InputError, RefusedError
 

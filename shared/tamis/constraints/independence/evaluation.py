@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tamis.constraints import expressions
+from tamis.constraints.expressions import Expression, Leaf, Named
 from tamis.constraints.independence.aggregation import aggregate
-from tamis.constraints.independence.expressions import (
-    Base,
-    Difference,
-    Expression,
-    Join,
-    Measure,
-    Project,
-    Rename,
-    Select,
-    Union,
-)
 from tamis.constraints.independence.inference import check_aggregates
 from tamis.constraints.independence.slices import independent
 from tamis.constraints.relation import Relation
@@ -31,10 +22,19 @@ def evaluate(expression: Expression, database: Mapping[str, Relation]) -> Relati
     unknown relation.
     """
     check_aggregates(expression)
-    return _evaluate(expression, database)
+
+    def relation_of(leaf: Leaf) -> Relation:
+        if not isinstance(leaf, Named):
+            return aggregate(expressions.evaluate(leaf.of, relation_of), leaf.by, leaf.into)
+        if leaf.name not in database:
+            raise InputError(f"no relation '{leaf.name}'", hint=f"there are: {', '.join(database)}")
+        check_schema(leaf, database[leaf.name])
+        return database[leaf.name]
+
+    return expressions.evaluate(expression, relation_of)
 
 
-def check_schema(base: Base, relation: Relation) -> None:
+def check_schema(base: Named, relation: Relation) -> None:
     """Raises `RefusedError` if sets of variables are related that the schema keeps independent."""
     if set(relation.variables) != set(base.variables):
         raise InputError(
@@ -49,27 +49,3 @@ def check_schema(base: Base, relation: Relation) -> None:
                 "which its schema keeps independent",
                 hint="change the relation or the schema",
             )
-
-
-def _evaluate(expression: Expression, database: Mapping[str, Relation]) -> Relation:
-    match expression:
-        case Base():
-            if expression.name not in database:
-                raise InputError(f"no relation '{expression.name}'", hint=f"there are: {', '.join(database)}")
-            relation = database[expression.name]
-            check_schema(expression, relation)
-            return relation
-        case Select():
-            return _evaluate(expression.of, database).select(expression.condition)
-        case Project():
-            return _evaluate(expression.of, database).project(expression.names)
-        case Join():
-            return _evaluate(expression.left, database).join(_evaluate(expression.right, database))
-        case Union():
-            return _evaluate(expression.left, database).union(_evaluate(expression.right, database))
-        case Difference():
-            return _evaluate(expression.left, database).difference(_evaluate(expression.right, database))
-        case Rename():
-            return _evaluate(expression.of, database).rename(dict(expression.names))
-        case Measure():
-            return aggregate(_evaluate(expression.of, database), expression.by, expression.into)

@@ -19,25 +19,26 @@ They are those of Theorems 9 and 10, but for these:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from tamis.constraints.independence.expressions import (
+from tamis.constraints.expressions import (
     Base,
     Difference,
     Expression,
     Join,
     Measure,
-    Project,
-    Rename,
-    Select,
+    Named,
+    Projection,
+    Renaming,
+    Selection,
     Union,
-    conjuncts,
-    constant_variable,
-    names_of,
+    operands,
     variables,
 )
+from tamis.constraints.formula import constant_variable, names_of
 from tamis.errors import InputError, RefusedError
 
 Names = frozenset[str]
@@ -70,11 +71,12 @@ def derive(expression: Expression, one: Collection[str], other: Collection[str])
 
     Raises `InputError` for unknown variables.
 
-    >>> land = Base("land", ("t", "x", "y"), ((frozenset("t"), frozenset("xy")),))
-    >>> found = derive(Select(land, "x < y AND t > 3"), ["t"], ["x"])
+    >>> from tamis.constraints.expressions import select
+    >>> land = Named("land", ("t", "x", "y"), ((frozenset("t"), frozenset("xy")),))
+    >>> found = derive(select(land, "x < y AND t > 3"), ["t"], ["x"])
     >>> found.rule
     'a selection by variables of one side keeps independence'
-    >>> derive(Select(land, "x < t"), ["t"], ["x"]) is None
+    >>> derive(select(land, "x < t"), ["t"], ["x"]) is None
     True
     """
     known = variables(expression)
@@ -88,7 +90,7 @@ def check_aggregates(expression: Expression) -> list[Derivation]:
     """The proof for each measure in an expression that the variables that it groups by are independent of
     those that it measures. Raises `RefusedError` for a measure without a proof.
     """
-    found = [derivation for part in _operands(expression) for derivation in check_aggregates(part)]
+    found = [derivation for part in operands(expression) for derivation in check_aggregates(part)]
     if isinstance(expression, Measure):
         by, names = frozenset(expression.by), frozenset(variables(expression.of))
         derivation = _derive(expression.of, by, names - by)
@@ -107,10 +109,12 @@ def _derive(expression: Expression, one: Names, other: Names) -> Derivation | No
         return Derivation("one set is part of the other", expression, one, other)
     match expression:
         case Base():
-            return _of_base(expression, one, other)
-        case Select():
+            return None
+        case Named():
+            return _of_named(expression, one, other)
+        case Selection():
             return _of_selection(expression, one, other)
-        case Project():
+        case Projection():
             return _from(
                 "a projection keeps independence", expression, one, other, [(expression.of, one, other)]
             )
@@ -121,8 +125,8 @@ def _derive(expression: Expression, one: Names, other: Names) -> Derivation | No
             return _of_join(expression, one, other)
         case Difference():
             return _of_difference(expression, one, other)
-        case Rename():
-            old = {new: name for name, new in expression.names}
+        case Renaming():
+            old = {new: name for name, new in expression.names.items()}
             before = [frozenset(old.get(name, name) for name in names) for names in (one, other)]
             return _from("renamed", expression, one, other, [(expression.of, before[0], before[1])])
         case Measure():
@@ -146,7 +150,7 @@ def _from(
     return Derivation(rule, expression, one, other, tuple(premises))
 
 
-def _of_base(expression: Base, one: Names, other: Names) -> Derivation | None:
+def _of_named(expression: Named, one: Names, other: Names) -> Derivation | None:
     for first, second in expression.independent:
         for left, right in ((first, second), (second, first)):
             # Without a common variable in one set, independence says less than with it in both.
@@ -155,9 +159,13 @@ def _of_base(expression: Base, one: Names, other: Names) -> Derivation | None:
     return None
 
 
-def _of_selection(expression: Select, one: Names, other: Names) -> Derivation | None:
-    """Rules 1 and 2, for each conjunct in turn."""
-    parts = [(names_of(part), constant_variable(part)) for part in conjuncts(expression)]
+def _of_selection(expression: Selection, one: Names, other: Names) -> Derivation | None:
+    """Rules 1 and 2, for the conditions of all selections above one expression."""
+    of: Expression = expression
+    parts: list[tuple[Names, str | None]] = []
+    while isinstance(of, Selection):
+        parts.append((names_of(of.condition), constant_variable(of.condition)))
+        of = of.of
     constants = frozenset(name for _, name in parts if name is not None)
     first, second = one - constants, other - constants
     if first <= second or second <= first:
@@ -172,7 +180,7 @@ def _of_selection(expression: Select, one: Names, other: Names) -> Derivation | 
                 wide[side] = wide[side] | names
         fits = all(names <= wide[0] or names <= wide[1] for names in compared)
         if fits and wide[0] & wide[1] <= first & second:
-            found = _from(rule, expression, one, other, [(expression.of, wide[0], wide[1])])
+            found = _from(rule, expression, one, other, [(of, wide[0], wide[1])])
             if found is not None:
                 return found
     return None
@@ -180,21 +188,20 @@ def _of_selection(expression: Select, one: Names, other: Names) -> Derivation | 
 
 def _of_join(expression: Join, one: Names, other: Names) -> Derivation | None:
     """Rules 5 and 6, and their extension to natural joins."""
-    left, right = frozenset(variables(expression.left)), frozenset(variables(expression.right))
-    undecided = sorted((left & right) - one - other)[:_MOST_CHOICES]
+    parts = [(part, frozenset(variables(part))) for part in expression.parts]
+    counts = Counter(name for _, names in parts for name in names)
+    common = {name for name, count in counts.items() if count > 1}
+    undecided = sorted(common - one - other)[:_MOST_CHOICES]
     rule = "a join keeps the independence of both if it knows the sides of common variables"
     for sides in product((0, 1), repeat=len(undecided)):
         wide = [one, other]
         for name, side in zip(undecided, sides, strict=True):
             wide[side] = wide[side] | {name}
-        if left & right <= wide[0] | wide[1]:
-            needed = [
-                (expression.left, wide[0] & left, wide[1] & left),
-                (expression.right, wide[0] & right, wide[1] & right),
-            ]
-            found = _from(rule, expression, one, other, needed)
-            if found is not None:
-                return found
+        if common <= wide[0] | wide[1]:
+            needed = [(part, wide[0] & names, wide[1] & names) for part, names in parts]
+            derivation = _from(rule, expression, one, other, needed)
+            if derivation is not None:
+                return derivation
     return None
 
 
@@ -244,16 +251,6 @@ def _complements(one: Names, other: Names, everything: Names) -> Iterator[tuple[
     yield one, everything - one
     if one | other != everything:
         yield everything - other, other
-
-
-def _operands(expression: Expression) -> tuple[Expression, ...]:
-    match expression:
-        case Base():
-            return ()
-        case Select() | Project() | Rename() | Measure():
-            return (expression.of,)
-        case Join() | Union() | Difference():
-            return expression.left, expression.right
 
 
 def _text(names: Names) -> str:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from tamis.constraints.atoms import Linear
-from tamis.constraints.kinds import Kind
+from tamis.constraints.normal_form import Kind
 from tamis.constraints.relation import Relation
 from tamis.constraints.theory import Numbers
 from tamis.errors import RefusedError

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamis.constraints.atoms import Equality, Linear, Value
-from tamis.constraints.independence.hyperplanes import hyperplanes
-from tamis.constraints.independence.points import Point, part_at, spanning_points
+from tamis.constraints.independence.points import Point, hyperplanes, part_at, spanning_points
 from tamis.constraints.relation import Relation
 from tamis.constraints.theory import Numbers
 from tamis.errors import RefusedError

@@ -13,9 +13,8 @@ from fractions import Fraction
 
 from flint import fmpq
 
-from tamis.constraints.atoms import Linear, linear
+from tamis.constraints.atoms import Linear, combination, components, linear, tightest, variables
 from tamis.constraints.linear.linear_programs import LinearPrograms
-from tamis.constraints.linear.rows import combination, components, tightest, variables
 from tamis.constraints.linear.simplex import Matrix, Solution, Vector
 from tamis.constraints.theory import Interval
 

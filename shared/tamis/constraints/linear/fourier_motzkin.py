@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from tamis.constraints.atoms import Linear
+from tamis.constraints.atoms import Linear, coefficient, combination
 from tamis.constraints.linear.conjunctions import irredundant
-from tamis.constraints.linear.rows import coefficient, combination
 
 _Derived = tuple[Linear, frozenset[int]]
 # Removing redundant rows by linear programming costs less than the rows that these would be combined to.

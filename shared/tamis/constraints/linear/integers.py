@@ -12,9 +12,8 @@ import math
 from collections.abc import Collection, Iterable
 from fractions import Fraction
 
-from tamis.constraints.atoms import Linear, linear
+from tamis.constraints.atoms import Linear, coefficient, combination, linear, variables
 from tamis.constraints.linear.conjunctions import Point, Refutation, irredundant, range_of, solve
-from tamis.constraints.linear.rows import coefficient, combination, variables
 from tamis.errors import RefusedError
 
 # Names of variables that the Omega test introduces begin with it. No text of SQL contains it.

@@ -3,7 +3,6 @@
 | module | contents |
 |---|---|
 | `lines` | clusters of constraints between two variables: domains, ranges and composition |
-| `network` | networks of bounds and clusters: elimination of variables, global consistency |
-| `canonical` | redundant constraints of a globally consistent network |
+| `network` | networks of bounds and clusters: elimination of variables, global consistency, redundance |
 | `integers` | elimination and satisfiability where the variables are integers |
 """

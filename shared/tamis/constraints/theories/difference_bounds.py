@@ -4,8 +4,9 @@ A zone has a node for each variable that it constrains, and node 0 for the numbe
 tightest bound on `node i - node j`, found by all-pairs shortest paths; equal sets of points have equal zones
 (goldin-1997, Theorem 1 and section 4.4).
 
-A bound is one int, or None without a bound: `2 * scale * c`, plus 1 if the bound is closed. Ints compare as
-the bounds do. `scale` makes the constants whole, and is the least number that does.
+A bound is one int: `scale * c * UNIT`, less 1 if the bound is strict. So ints compare and add as the bounds
+do, and `tamis.difference_bounds` closes the matrix. A sum of n strict bounds is less by n; no shortest path
+has as many as UNIT. `scale` makes the constants whole, and is the least number that does.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, gcd, lcm
+from math import ceil, floor, gcd, inf, lcm
 from typing import NamedTuple, TypeAlias
 
 from tamis.constraints.atoms import Linear, Value, compare, number
 from tamis.constraints.theory import Interval
+from tamis.difference_bounds import Bound as Distance
+from tamis.difference_bounds import Closure
 from tamis.errors import RefusedError
 
-Matrix: TypeAlias = list[list[int | None]]
-ZERO = 1  # the closed bound 0
+Row: TypeAlias = tuple[Distance, ...]
+UNIT = 1 << 10  # more than a relation has variables
 # Bounds of more digits make each step slow. Constants of measurements have less than 100.
 MOST_SCALE_BITS = 4096
 
@@ -42,14 +45,14 @@ class Zone:
     names: tuple[str, ...] = ()
     """The variables with a bound, in order; variable i is node i + 1."""
     scale: int = 1
-    rows: tuple[tuple[int | None, ...], ...] = ((ZERO,),)
+    rows: tuple[Row, ...] = ((0,),)
 
     def bound(self, left: str | None, right: str | None) -> tuple[Fraction, bool] | None:
         """The tightest bound on left - right and True if it is closed; None if there is no bound."""
         if (left is not None and left not in self.names) or (right is not None and right not in self.names):
             return None
         raw = self.rows[self._node(left)][self._node(right)]
-        return None if raw is None else (Fraction(raw >> 1, self.scale), bool(raw & 1))
+        return None if raw == inf else _decoded(raw, self.scale)
 
     def _node(self, name: str | None) -> int:
         return 0 if name is None else self.names.index(name) + 1
@@ -94,10 +97,10 @@ def zone(bounds: Collection[Bound]) -> Zone | None:
     names = sorted({name for pair in tightest for name in pair if name is not None})
     scale = _common(*(constant.denominator for constant, _ in tightest.values()))
     nodes: dict[str | None, int] = {None: 0} | {name: node for node, name in enumerate(names, 1)}
-    matrix = _unbounded(len(names))
+    closure = Closure.free(len(nodes))
     for (left, right), (constant, closed) in tightest.items():
-        matrix[nodes[left]][nodes[right]] = 2 * int(constant * scale) + closed
-    return _canonical(names, scale, matrix) if _close(matrix) else None
+        closure.rows[nodes[left]][nodes[right]] = int(constant * scale) * UNIT - (not closed)
+    return _canonical(names, scale, closure) if closure.close() else None
 
 
 def conjoin(one: Zone, other: Zone) -> Zone | None:
@@ -108,29 +111,28 @@ def conjoin(one: Zone, other: Zone) -> Zone | None:
     if not set(other.names) <= set(names):
         names = sorted({*names, *other.names})
     scale = _common(one.scale, other.scale)
-    matrix = _spread(one, names, scale)
+    closure = _spread(one, names, scale)
     nodes = [0, *(names.index(name) + 1 for name in other.names)]
     factor = scale // other.scale
     tighter = []
-    for i, row in enumerate(other.rows):
-        mine = matrix[nodes[i]]
-        for j, raw in enumerate(row):
-            if raw is None or i == j:
-                continue
-            scaled = raw if factor == 1 else 2 * (raw >> 1) * factor + (raw & 1)
-            before = mine[nodes[j]]
-            if before is None or scaled < before:
-                tighter.append((nodes[i], nodes[j], scaled))
+    for i, row in zip(nodes, other.rows, strict=True):
+        mine = closure.rows[i]
+        for j, raw in zip(nodes, row, strict=True):
+            bound = raw if factor == 1 else _times(raw, factor)
+            if bound < mine[j]:
+                if closure.rows[j][i] < -bound:
+                    return None
+                tighter.append((i, j, bound))
     # A new bound costs n^2 steps, all shortest paths n^3.
     if len(tighter) <= len(names):
-        if not all(_tighten(matrix, *each) for each in tighter):
+        if not all(closure.add(*each) for each in tighter):
             return None
     else:
-        for i, j, raw in tighter:
-            matrix[i][j] = raw
-        if not _close(matrix):
+        for i, j, bound in tighter:
+            closure.rows[i][j] = bound
+        if not closure.close():
             return None
-    return _canonical(names, scale, matrix) if tighter else one
+    return _canonical(names, scale, closure) if tighter else one
 
 
 def project(found: Zone, names: Collection[str]) -> Zone:
@@ -140,8 +142,8 @@ def project(found: Zone, names: Collection[str]) -> Zone:
     kept = [node for node, name in enumerate(found.names, 1) if name in names]
     if len(kept) == len(found.names):
         return found
-    matrix = [[found.rows[i][j] for j in (0, *kept)] for i in (0, *kept)]
-    return _canonical([found.names[node - 1] for node in kept], found.scale, matrix)
+    closure = Closure([[found.rows[i][j] for j in (0, *kept)] for i in (0, *kept)])
+    return _canonical([found.names[node - 1] for node in kept], found.scale, closure)
 
 
 def rename(found: Zone, names: Mapping[str, str]) -> Zone:
@@ -157,37 +159,30 @@ def implies(one: Zone, other: Zone) -> bool:
     """Tell if every point of `one` is in `other`: each bound of `one` is at least as tight."""
     if one.names == other.names and one.scale == other.scale:
         return all(
-            theirs is None or (raw is not None and raw <= theirs)
+            raw <= theirs
             for mine, row in zip(one.rows, other.rows, strict=True)
             for raw, theirs in zip(mine, row, strict=True)
         )
     if not set(other.names) <= set(one.names):
         return False
     nodes = [0, *(one.names.index(name) + 1 for name in other.names)]
-    for i, row in enumerate(other.rows):
-        mine = one.rows[nodes[i]]
-        for j, theirs in enumerate(row):
-            if theirs is None:
-                continue
-            raw = mine[nodes[j]]
-            if raw is None:
-                return False
-            # Both sides times both scales, without the closed bit, which decides where they are equal.
-            left, right = (raw >> 1) * other.scale, (theirs >> 1) * one.scale
-            if left > right or (left == right and raw & 1 > theirs & 1):
-                return False
-    return True
+    return all(
+        theirs == inf or _times(one.rows[nodes[i]][nodes[j]], other.scale) <= _times(theirs, one.scale)
+        for i, row in enumerate(other.rows)
+        for j, theirs in enumerate(row)
+    )
 
 
 def contains(found: Zone, point: Mapping[str, Value]) -> bool:
     """Tell if a point is in the zone."""
     values = [Fraction(0), *(number(point[name]) for name in found.names)]
-    return all(
-        raw is None
-        or compare((values[i] - values[j]) * found.scale, "<=" if raw & 1 else "<", Fraction(raw >> 1))
-        for i, row in enumerate(found.rows)
-        for j, raw in enumerate(row)
-    )
+    for i, row in enumerate(found.rows):
+        for j, raw in enumerate(row):
+            if raw != inf:
+                constant, closed = _decoded(raw, found.scale)
+                if not compare(values[i] - values[j], "<=" if closed else "<", constant):
+                    return False
+    return True
 
 
 def interval(found: Zone, name: str) -> Interval:
@@ -206,7 +201,8 @@ def minimal_bounds(found: Zone) -> list[Bound]:
     each other, the first one stands for all.
     """
     rows, count = found.rows, len(found.rows)
-    first = [min(j for j in range(count) if _equal(rows, i, j)) for i in range(count)]
+    closure = Closure([list(row) for row in rows])
+    first = [min(j for j in range(count) if closure.fixed(i, j)) for i in range(count)]
     out: list[Bound] = []
     for i in range(count):
         if first[i] != i:
@@ -214,8 +210,7 @@ def minimal_bounds(found: Zone) -> list[Bound]:
     nodes = [i for i in range(count) if first[i] == i]
     for i in nodes:
         for j in nodes:
-            raw = rows[i][j]
-            if i != j and raw is not None and not _redundant(rows, nodes, i, j, raw):
+            if i != j and closure.finite(i, j) and not _redundant(closure, nodes, i, j):
                 out.append(_bound(found, i, j))
     return out
 
@@ -248,120 +243,70 @@ def _common(*denominators: int) -> int:
 
 
 def _bound(found: Zone, i: int, j: int) -> Bound:
-    raw = found.rows[i][j]
-    assert raw is not None
     left, right = (None if node == 0 else found.names[node - 1] for node in (i, j))
-    return Bound(left, right, Fraction(raw >> 1, found.scale), bool(raw & 1))
+    return Bound(left, right, *_decoded(found.rows[i][j], found.scale))
 
 
-def _equal(rows: tuple[tuple[int | None, ...], ...], i: int, j: int) -> bool:
-    """Tell if the difference of two nodes is constant."""
-    there, back = rows[i][j], rows[j][i]
-    return there is not None and back is not None and _plus(there, back) == ZERO
-
-
-def _redundant(rows: tuple[tuple[int | None, ...], ...], nodes: list[int], i: int, j: int, raw: int) -> bool:
+def _redundant(closure: Closure, nodes: list[int], i: int, j: int) -> bool:
     """Tell if two other bounds imply a bound. No two of the nodes are at a constant distance, so that all
     such bounds can be left out together.
     """
-    for k in nodes:
-        if k not in (i, j):
-            first, second = rows[i][k], rows[k][j]
-            if first is not None and second is not None and _plus(first, second) <= raw:
-                return True
-    return False
+    return any(
+        closure.finite(i, k)
+        and closure.finite(k, j)
+        and closure.between(i, k) + closure.between(k, j) <= closure.between(i, j)
+        for k in nodes
+        if k not in (i, j)
+    )
 
 
-def _plus(one: int, other: int) -> int:
-    """The sum of two bounds: closed if both are."""
-    return one + other - ((one | other) & 1)
+def _decoded(raw: Distance, scale: int) -> tuple[Fraction, bool]:
+    """The constant of a bound, and True if the bound is closed."""
+    whole, strict = divmod(-int(raw), UNIT)
+    return Fraction(-whole, scale), not strict
 
 
-def _unbounded(variables: int) -> Matrix:
-    matrix: Matrix = [[None] * (variables + 1) for _ in range(variables + 1)]
-    for i, row in enumerate(matrix):
-        row[i] = ZERO
-    return matrix
+def _times(raw: Distance, factor: int) -> Distance:
+    """A bound at a multiple of its scale."""
+    if raw == inf or factor == 1:
+        return raw
+    return raw * factor + (factor - 1) * (raw % UNIT != 0)
 
 
-def _spread(found: Zone, names: list[str], scale: int) -> Matrix:
+def _spread(found: Zone, names: list[str], scale: int) -> Closure:
     """The matrix of a zone over more variables, at a multiple of its scale."""
     factor = scale // found.scale
     if len(names) == len(found.names) and factor == 1:
-        return [list(row) for row in found.rows]
-    matrix = _unbounded(len(names))
+        return Closure([list(row) for row in found.rows])
+    closure = Closure.free(len(names) + 1)
     nodes = [0, *(names.index(name) + 1 for name in found.names)]
     for i, row in zip(nodes, found.rows, strict=True):
         for j, raw in zip(nodes, row, strict=True):
-            matrix[i][j] = raw if raw is None or factor == 1 else 2 * (raw >> 1) * factor + (raw & 1)
-    return matrix
+            closure.rows[i][j] = _times(raw, factor)
+    return closure
 
 
-def _close(matrix: Matrix) -> bool:
-    """Tighten all bounds by the shortest paths between all pairs of nodes (Floyd and Warshall); False if the
-    bounds are unsatisfiable.
-    """
-    for k, through in enumerate(matrix):
-        steps = [(j, raw) for j, raw in enumerate(through) if raw is not None]
-        for row in matrix:
-            first = row[k]
-            if first is None:
-                continue
-            for j, second in steps:
-                total = first + second - ((first | second) & 1)
-                before = row[j]
-                if before is None or total < before:
-                    row[j] = total
-        if any(row[i] != ZERO for i, row in enumerate(matrix)):
-            return False
-    return True
-
-
-def _tighten(matrix: Matrix, left: int, right: int, raw: int) -> bool:
-    """Add a bound on left - right to a closed matrix, and close it again; False if that is unsatisfiable."""
-    before, back = matrix[left][right], matrix[right][left]
-    if before is not None and before <= raw:
-        return True
-    if back is not None and _plus(back, raw) < ZERO:
-        return False
-    steps = [(j, second) for j, second in enumerate(matrix[right]) if second is not None]
-    for row in matrix:
-        to_left = row[left]
-        if to_left is None:
-            continue
-        first = _plus(to_left, raw)
-        for j, second in steps:
-            total = first + second - ((first | second) & 1)
-            known = row[j]
-            if known is None or total < known:
-                row[j] = total
-    return True
-
-
-def _canonical(names: list[str], scale: int, matrix: Matrix) -> Zone:
+def _canonical(names: list[str], scale: int, closure: Closure) -> Zone:
     """The zone of a closed matrix: only variables with a bound, and the least scale."""
-    count = len(matrix)
+    rows, count = closure.rows, len(closure.rows)
     bounded = [
         i
         for i in range(1, count)
-        if any(matrix[i][j] is not None or matrix[j][i] is not None for j in range(count) if j != i)
+        if any(rows[i][j] != inf or rows[j][i] != inf for j in range(count) if j != i)
     ]
     kept = [0, *bounded]
     divisor = scale
     if scale > 1:
-        for i in kept:
-            for j in kept:
-                raw = matrix[i][j]
-                if raw is not None:
-                    divisor = gcd(divisor, raw >> 1)
+        divisor = gcd(scale, *(int(rows[i][j]) // -UNIT for i in kept for j in kept if rows[i][j] != inf))
+    exact = tuple(tuple(_divided(rows[i][j], divisor) for j in kept) for i in kept)
+    return Zone(tuple(names[i - 1] for i in bounded), scale // divisor, exact)
+
+
+def _divided(raw: Distance, divisor: int) -> Distance:
+    """A bound at the scale divided by a factor of its constant, strict if a sum of bounds is."""
+    if raw == inf:
+        return inf
+    strict = -raw % UNIT
     if divisor == 1:
-        rows = tuple(tuple(matrix[i][j] for j in kept) for i in kept)
-    else:
-        rows = tuple(
-            tuple(
-                None if (raw := matrix[i][j]) is None else 2 * ((raw >> 1) // divisor) + (raw & 1)
-                for j in kept
-            )
-            for i in kept
-        )
-    return Zone(tuple(names[i - 1] for i in bounded), scale // divisor, rows)
+        return raw if strict <= 1 else raw + strict - 1
+    return (raw + strict) // divisor - (strict > 0)

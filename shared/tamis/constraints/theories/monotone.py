@@ -11,13 +11,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Literal
 
-from tamis.constraints.atoms import Atom, Linear, Value, linear, number
+from tamis.constraints.atoms import Atom, Linear, Value, atom_text, linear, number
 from tamis.constraints.linear import integers as omega
 from tamis.constraints.monotone import integers
-from tamis.constraints.monotone.canonical import drop_redundant
 from tamis.constraints.monotone.lines import Line
-from tamis.constraints.monotone.network import Bound, Network, Unsatisfiable
-from tamis.constraints.sql_text import atom_text
+from tamis.constraints.monotone.network import Bound, Network, Unsatisfiable, drop_redundant
 from tamis.constraints.theory import Interval, Numbers
 from tamis.errors import RefusedError
 

@@ -14,13 +14,13 @@ import numpy as np
 import orjson
 
 from tamis.bounded.application_time.decide import decided_translation
+from tamis.bounded.application_time.evaluator import Condition, Evaluator
 from tamis.bounded.application_time.static_relations import QueryInputs, query_inputs
-from tamis.bounded.application_time.synopses.evaluator import Condition, Evaluator
-from tamis.bounded.application_time.synopses.store import Entry, Shown
+from tamis.bounded.application_time.store import Entry, Shown
 from tamis.bounded.application_time.translate import Alternative, alternatives
-from tamis.bounded.conjunctive.difference_bounds import Bound
+from tamis.bounded.timeless.minimised_alternatives import Numbers, conditions, numbers, passing
 from tamis.bounded.timeless.translate import Translation
-from tamis.bounded.timeless.tuple_numbers import Numbers, conditions, numbers, passing
+from tamis.difference_bounds import Bound
 from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.kept_columns import KeptColumns, Values, kept_columns, needed
 from tamis.evaluation.standing.row_store import DistinctRows

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import orjson
 
-from tamis.bounded.application_time.classification import open_ended
+from tamis.bounded.application_time.verdict import open_ended
 from tamis.errors import InputError
 from tamis.evaluation.standing.application_time import ApplicationTimeQuery
 from tamis.evaluation.standing.contract import Batch, CountsLate, Rows, StandingEvaluator

@@ -6,14 +6,12 @@ may be chosen for it have come by then, so the rows don't depend on the order of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.evaluation.standing.contract import Batch, Rows
 from tamis.evaluation.standing.latest_candidates import Candidates
-from tamis.evaluation.standing.row_store import WaitingTuples
+from tamis.evaluation.standing.row_store import KeptSource, WaitingTuples
 from tamis.evaluation.standing.state import pack_state, unpack_state
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, aliases, columns
@@ -46,15 +44,14 @@ class LatestValues:
 
     def __init__(self, query: Query, catalog: Catalog) -> None:
         self._query = query
-        first, *others = query.sources
         streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
         self.streams = frozenset(source.stream for source in query.sources)
         self.late = 0
-        self._first = _Source(query, first.alias, catalog)
-        self._joined = [
-            (join, _Source(query, source.alias, catalog))
-            for join, source in zip(query.asof, others, strict=True)
+        sources = [
+            KeptSource(alias, str(stream.time), read_columns(query, alias, catalog))
+            for alias, stream in streams.items()
         ]
+        self._first, self._joined = sources[0], list(zip(query.asof, sources[1:], strict=True))
         self._roles = {stream: [a for a, s in streams.items() if s.name == stream] for stream in self.streams}
         own = {self._first.alias}
         self._before = [c.expr for c in query.conjuncts if aliases(c.expr) == own]
@@ -73,16 +70,13 @@ class LatestValues:
         """See `StandingEvaluator`. Only watermarks complete rows."""
         roles = self._roles.get(stream, ())
         if self._first.alias in roles:
-            times, found = self._first.passing(self._before, batch, rows)
-            late = times < self._clock
-            if late.any():
-                self.late += int(np.count_nonzero(late))
-                times, found = times[~late], [one.take(~late) for one in found]
-            self._waiting.add(times, found)
+            keep, times = self._first.passing(self._before, batch, rows)
+            self.late += int(np.count_nonzero(keep & (times < self._clock)))
+            self._waiting.add(*_taken(self._first, batch, keep & (times >= self._clock), times))
         for join, source in self._joined:
             if join.alias in roles:
-                times, found = source.passing([c.expr for c in join.filters], batch, rows)
-                self.late += self._candidates[join.alias].add(times, found)
+                keep, times = source.passing([c.expr for c in join.filters], batch, rows)
+                self.late += self._candidates[join.alias].add(*_taken(source, batch, keep, times))
         return self._rows({}, np.zeros(0, np.int64))
 
     def advance(self, stream: str, watermark: int) -> Rows:
@@ -110,7 +104,7 @@ class LatestValues:
         return self._rows({at: one.take(keep) for at, one in rows.items()}, times[keep])
 
     def _join(
-        self, join: AsOfJoin, source: _Source, clock: int, times: Ints, rows: Joined
+        self, join: AsOfJoin, source: KeptSource, clock: int, times: Ints, rows: Joined
     ) -> tuple[Ints, Joined]:
         """The rows with the columns of one more source."""
         candidates = self._candidates[join.alias]
@@ -172,33 +166,8 @@ class LatestValues:
         return ["latest values", joins, *(one.form() for one in (self._first, *(s for _, s in self._joined)))]
 
 
-class _Source:
-    """One source of the query, with the columns that are kept of its tuples."""
-
-    def __init__(self, query: Query, alias: str, catalog: Catalog) -> None:
-        (stream,) = (catalog.streams[one.stream] for one in query.sources if one.alias == alias)
-        assert stream.time is not None
-        self.alias, self._time = alias, stream.time
-        kept = read_columns(query, alias, catalog)
-        self.names = [column.name for column in kept]
-        self.types = [column.type for column in kept]
-
-    def passing(self, conditions: Sequence[Expr], batch: Batch, rows: int) -> tuple[Ints, list[Vector]]:
-        """The times and columns of the tuples that meet all conditions."""
-        read = {(self.alias, name): one for name, one in batch.items()}
-        keep = np.ones(rows, np.bool_)
-        for expr in conditions:
-            keep &= holds(expr, read, rows)
-        times = batch[self._time].data if rows else np.zeros(0, np.int64)
-        if keep.all():
-            return np.asarray(times, np.int64), [batch[name] for name in self.names]
-        return np.asarray(times[keep], np.int64), [batch[name].take(keep) for name in self.names]
-
-    def nothing(self) -> Joined:
-        """The columns without rows."""
-        pairs = zip(self.names, self.types, strict=True)
-        return {(self.alias, name): Vector.from_list([], kind) for name, kind in pairs}
-
-    def form(self) -> list[object]:
-        """The form that a state must fit."""
-        return [self.alias, *([name, str(kind)] for name, kind in zip(self.names, self.types, strict=True))]
+def _taken(source: KeptSource, batch: Batch, keep: Bools, times: Ints) -> tuple[Ints, list[Vector]]:
+    """The times and the kept columns of the tuples in a mask."""
+    if keep.all():
+        return times, [batch[name] for name in source.names]
+    return times[keep], [batch[name].take(keep) for name in source.names]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tamis.bounded.synopses.columns import Column
-from tamis.bounded.synopses.growable_arrays import grown
+from tamis.bounded.synopses.row_numbering import grown
 from tamis.expressions.double_order import numbers_of
-from tamis.expressions.nodes import Type
+from tamis.expressions.evaluate import holds
+from tamis.expressions.nodes import Expr, Type
 from tamis.expressions.vectors import Mask, Vector, dtype_of
+from tamis.query.model import ColumnDef
 
 Row = tuple[object, ...]
 
@@ -93,6 +95,34 @@ class DistinctRows:
     def restore(self, dumped: Sequence[Sequence[object]]) -> None:
         """Restore dumped rows."""
         self.rows = dict.fromkeys(map(tuple, dumped))
+
+
+class KeptSource:
+    """One source of a query, with the columns that are kept of its tuples. `time`: its event time."""
+
+    def __init__(self, alias: str, time: str, kept: Sequence[ColumnDef]) -> None:
+        self.alias, self._time = alias, time
+        self.names = [column.name for column in kept]
+        self.types = [column.type for column in kept]
+
+    def passing(
+        self, conditions: Sequence[Expr], batch: Mapping[str, Vector], rows: int
+    ) -> tuple[Mask, Ints]:
+        """The mask of the tuples that meet all conditions on this source, and the times of all tuples."""
+        read = {(self.alias, name): one for name, one in batch.items()}
+        keep = np.ones(rows, np.bool_)
+        for condition in conditions:
+            keep &= holds(condition, read, rows)
+        return keep, np.asarray(batch[self._time].data if rows else (), np.int64)
+
+    def nothing(self) -> dict[tuple[str, str], Vector]:
+        """The columns without rows."""
+        pairs = zip(self.names, self.types, strict=True)
+        return {(self.alias, name): Vector.from_list([], kind) for name, kind in pairs}
+
+    def form(self) -> list[object]:
+        """The form that a state must fit."""
+        return [self.alias, *([name, str(kind)] for name, kind in zip(self.names, self.types, strict=True))]
 
 
 class WaitingTuples:

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.analysis.conjuncts import flatten_and, time_distances
-from tamis.analysis.time_conditions import bounds_of
+from tamis.analysis.topology import bounds_of
 from tamis.evaluation.key_codes import KeyCodes
 from tamis.evaluation.standing.contract import Batch, Rows
-from tamis.evaluation.standing.row_store import WaitingTuples
+from tamis.evaluation.standing.row_store import KeptSource, WaitingTuples
 from tamis.evaluation.standing.state import pack_state, unpack_state
 from tamis.evaluation.standing.window_aggregates.row_joins import JoinStep, join_steps
 from tamis.evaluation.temporal_join import BLOCK, blocks, expand, windows
@@ -78,7 +78,7 @@ class TimedJoin:
         """See `StandingEvaluator`. Only watermarks complete rows."""
         late = np.zeros(rows, np.bool_)
         for side in self._roles.get(stream, ()):
-            keep, times = side.passing(batch, rows)
+            keep, times = side.passing(side.conditions, batch, rows)
             first, last = self._reach(side.alias, times)
             late |= keep & (first < self._clock)
             keep &= last >= self._clock
@@ -233,34 +233,17 @@ class _Found:
         )
 
 
-class _Side:
+class _Side(KeptSource):
     """One source of the join: its conditions, and its tuples that are kept, with the columns that the query
     reads.
     """
 
     def __init__(self, query: Query, alias: str, stream: StreamDef, times: Mapping[str, str]) -> None:
-        self.alias, self.stream, self._time = alias, stream.name, times[alias]
+        super().__init__(alias, times[alias], _columns_kept(query, alias, stream, times))
+        self.stream = stream.name
         parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
-        self._conditions = [part for part in parts if aliases(part) <= {alias}]
-        self._columns = _columns_kept(query, alias, stream, times)
-        self.names = [column.name for column in self._columns]
-        self.waiting = WaitingTuples([column.type for column in self._columns])
-
-    def passing(self, batch: Batch, rows: int) -> tuple[NDArray[np.bool_], Ints]:
-        """The mask of the tuples that meet the conditions on this source, and the times of all tuples."""
-        read = {(self.alias, name): one for name, one in batch.items()}
-        keep = np.ones(rows, np.bool_)
-        for condition in self._conditions:
-            keep &= holds(condition, read, rows)
-        return keep, np.asarray(batch[self._time].data if rows else (), np.int64)
-
-    def nothing(self) -> Columns:
-        """The columns without rows."""
-        return {(self.alias, one.name): Vector.from_list([], one.type) for one in self._columns}
-
-    def form(self) -> list[object]:
-        """The form that a state must fit."""
-        return [self.alias, *([one.name, str(one.type)] for one in self._columns)]
+        self.conditions = [part for part in parts if aliases(part) <= {alias}]
+        self.waiting = WaitingTuples(self.types)
 
 
 def _without_windows_in_conditions(query: Query) -> Query:

@@ -7,6 +7,7 @@ its end, the entries that name them; importing this package fills the table, `en
 from tamis.expressions.functions import (
     arithmetic,
     bits,
+    casts,
     entry,
     libm,
     logic,
@@ -16,5 +17,5 @@ from tamis.expressions.functions import (
 )
 
 # The order of the tables of docs/sql.md.
-for _entries in (arithmetic, libm, logic, rounding, bits, texts, times):
+for _entries in (arithmetic, libm, logic, rounding, bits, texts, times, casts):
     entry.register(*_entries.ENTRIES)

@@ -200,7 +200,7 @@ ENTRIES = (
         spelling=Spelling(("mod",), (2, 2), "{name}(number, divisor), or number % divisor"),
         reference=Reference(
             "`mod(x, y)`, `x % y`",
-            "The sign is that of x. NULL if y is 0. Of DOUBLEs, the exact remainder.",
+            "The result has the sign of x, and is NULL if y is 0. For DOUBLEs it is the exact remainder.",
         ),
         binding=PRODUCT,
         symbol="%",

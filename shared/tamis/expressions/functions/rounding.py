@@ -93,7 +93,7 @@ def _round_in_duckdb(_: Call, args: Sequence[str]) -> str:
 _NUMBER = Signature((NUMBERS,), Type.DOUBLE)
 # An integer is the result itself.
 _DOUBLE = (Type.DOUBLE,)
-_ALSO_DOUBLE = "DOUBLE, also of an integer."
+_ALSO_DOUBLE = "DOUBLE, even for an integer."
 _ROUNDS = (
     "DOUBLE; an integer stays as it is. A half is rounded away from zero: `round(-2.5)` is -3. The number of"
     f" digits is a constant from -{MOST_DIGITS} to {MOST_DIGITS}."

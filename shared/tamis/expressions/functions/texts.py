@@ -6,10 +6,8 @@ after the other for a whole column.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from operator import methodcaller
 from typing import Any
@@ -20,7 +18,6 @@ from numpy.typing import NDArray
 from tamis.expressions.functions.entry import (
     COMPARISON,
     CONCATENATION,
-    NUMBERS,
     TEXT,
     WHOLE,
     Function,
@@ -34,17 +31,12 @@ from tamis.expressions.functions.entry import (
     written,
 )
 from tamis.expressions.functions.operands import Operand, any_null
-from tamis.expressions.functions.times import of_valid_in_duckdb, text_of
 from tamis.expressions.nodes import Call, Type
 from tamis.expressions.vectors import Mask
 
 # The characters that TRIM removes: those of the Unicode category Zs.
 _SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 _LONGEST = 2**32 - 1  # characters of a text: as in DuckDB, SUBSTRING takes larger numbers for this one
-_MOST_EXPONENT = "32767"  # in DuckDB's casts to integers
-_MOST_DIGITS = 20  # of a whole number that may have 64 bits
-_DIGITS = re.compile("[.eE]")  # what follows the digits before the point
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class _SimpleCase(dict[int, str]):
@@ -163,14 +155,8 @@ def pattern_of(pattern: str, escape: str = "") -> Pattern:
     return Pattern(pattern, escape)
 
 
-def shown(type_: Type) -> Callable[[Any], str]:
-    """The function that writes a value of a type as text, as CAST to VARCHAR does."""
-    if type_ is Type.BOOLEAN:
-        return lambda value: "true" if value else "false"
-    return repr if type_ is Type.DOUBLE else str
-
-
-def _texts(values: list[Any]) -> NDArray[Any]:
+def texts(values: list[Any]) -> NDArray[Any]:
+    """Texts as the data of an operand."""
     out = np.empty(len(values), np.object_)
     out[:] = values
     return out
@@ -187,7 +173,7 @@ def _rows(args: Sequence[Operand]) -> tuple[list[list[Any]], Mask | None]:
     return [np.broadcast_to(arg.data, shape).tolist() for arg in args], null
 
 
-def _each(
+def each(
     function: Callable[..., Any], args: Sequence[Operand], missing: Any = None
 ) -> tuple[list[Any], Mask | None]:
     """The results of a function for each row; `missing` where an operand is NULL."""
@@ -203,73 +189,21 @@ def _each(
 
 def _to_text(function: Callable[..., str]) -> Kernel:
     def run(args: Sequence[Operand], _: Type) -> Operand:
-        values, null = _each(function, args)
-        return Operand(_texts(values), null)
+        values, null = each(function, args)
+        return Operand(texts(values), null)
 
     return run
 
 
 def _length(args: Sequence[Operand], _: Type) -> Operand:
-    values, null = _each(len, args, 0)
+    values, null = each(len, args, 0)
     return Operand(np.array(values, np.int64), null)
 
 
 def _like(args: Sequence[Operand], _: Type) -> Operand:
     pattern = pattern_of(*(str(arg.data[0]) for arg in args[1:]))
-    values, null = _each(pattern.matches, args[:1], False)
+    values, null = each(pattern.matches, args[:1], False)
     return Operand(np.array(values, np.bool_), null)
-
-
-def _to_varchar(args: Sequence[Operand], _: Type) -> Operand:
-    (arg,) = args
-    type_ = {"b": Type.BOOLEAN, "f": Type.DOUBLE}.get(arg.data.dtype.kind, Type.BIGINT)
-    values, null = _each(shown(type_), args)
-    return Operand(_texts(values), null)
-
-
-def _time_to_varchar(args: Sequence[Operand], _: Type) -> Operand:
-    values, null = _each(text_of, args)
-    none = np.array([value is None for value in values], np.bool_)
-    return Operand(_texts(values), any_null(none, null) if none.any() else null)
-
-
-def _to_double(args: Sequence[Operand], _: Type) -> Operand:
-    values, null = _each(_number, args, math.nan)
-    return Operand(np.array(values, np.float64), null, finite=False)
-
-
-def _number(text: str) -> float:
-    return float(text) if _NUMBER.fullmatch(text) else math.nan
-
-
-def _to_whole(args: Sequence[Operand], _: Type) -> Operand:
-    found, _null = _each(_whole, args)
-    values = np.array([0 if one is None else one for one in found], np.int64)
-    return Operand(values, np.array([one is None for one in found], np.bool_))
-
-
-def _whole(text: str) -> int | None:
-    """The whole number nearest to a decimal number, a half away from zero; None beyond 64 bits. As in
-    DuckDB, the digits before the point have at most 64 bits, too, and the exponent has 16 bits.
-    """
-    found = _NUMBER.fullmatch(text)
-    if found is None:
-        return None
-    digits = _DIGITS.split(text.lstrip("+-"), maxsplit=1)[0].lstrip("0")
-    if len(digits) > _MOST_DIGITS or not _fits(int(f"{'-' * text.startswith('-')}{digits or 0}")):
-        return None
-    exponent = (found[3] or "e0")[1:].lstrip("+-").lstrip("0")
-    if len(exponent) > len(_MOST_EXPONENT) or exponent.zfill(len(_MOST_EXPONENT)) > _MOST_EXPONENT:
-        return None
-    number = Decimal(text)
-    if number and number.adjusted() > _MOST_DIGITS:
-        return None
-    whole = int(number.to_integral_value(ROUND_HALF_UP))
-    return whole if _fits(whole) else None
-
-
-def _fits(whole: int) -> bool:
-    return -(2**63) <= whole < 2**63
 
 
 def _refused_pattern(node: Call) -> str | None:
@@ -293,17 +227,12 @@ def _substring_in_duckdb(_: Call, args: Sequence[str]) -> str:
     return f"substring({', '.join((args[0], *(once(arg, limits) for arg in args[1:])))})"
 
 
-def _of_number(type_: str) -> Callable[[Call, Sequence[str]], str]:
-    test = f"regexp_full_match(t, '{_NUMBER.pattern}')"
-    return lambda _, args: once(args[0], f"CASE WHEN {test} THEN TRY_CAST(t AS {type_}) END")
-
-
 _TRIMMED = Signature((TEXT, TEXT), Type.VARCHAR, optional=1)
 _EACH_CHARACTER = "Each character becomes one character: `upper('ß')` is `ẞ`."
 _JOINED = r"`\|\|` is NULL if one side is, `concat` skips NULLs. Other types are cast to text."
 _WITHOUT_BLANKS = (
-    "Without blanks (Unicode category Zs) at both ends, or one. With a second argument, `trim(s, 'xy')`,"
-    " without these characters."
+    "The text without blanks (Unicode category Zs) at both ends, or at one end. With a second argument,"
+    " `trim(s, 'xy')`, the text without these characters at its ends."
 )
 
 ENTRIES = (
@@ -386,8 +315,8 @@ ENTRIES = (
         spelling=Spelling(("substring", "substr"), (2, 3), "{name}(text, start, length)"),
         reference=Reference(
             "`substring(s, start, length)`, `substr`, `SUBSTRING(s FROM start FOR length)`",
-            "The first character is 1, the last one -1. The length may be missing; a negative one takes the"
-            " characters in front of the start.",
+            "The first character is 1, the last one -1. The length may be missing; a negative length takes"
+            " the characters before the start.",
         ),
         computed=True,
     ),
@@ -404,38 +333,6 @@ ENTRIES = (
         ),
         refused=_refused_pattern,
         binding=COMPARISON,
-        computed=True,
-    ),
-    Function(
-        name="to_varchar",
-        types=Signature(((Type.BOOLEAN, *NUMBERS),), Type.VARCHAR),
-        kernel=_to_varchar,
-        duckdb=written("CAST({} AS VARCHAR)"),
-        cast="VARCHAR",
-        computed=True,
-    ),
-    Function(
-        name="time_to_varchar",
-        types=Signature(((Type.TIMESTAMP,),), Type.VARCHAR),
-        kernel=_time_to_varchar,
-        duckdb=lambda _, args: of_valid_in_duckdb(args[0], "CAST(make_timestamp(t) AS VARCHAR)"),
-        cast="VARCHAR",
-        computed=True,
-    ),
-    Function(
-        name="to_double",
-        types=Signature((TEXT,), Type.DOUBLE),
-        kernel=_to_double,
-        duckdb=_of_number("DOUBLE"),
-        cast="DOUBLE",
-        computed=True,
-    ),
-    Function(
-        name="to_whole",
-        types=Signature((TEXT,), Type.BIGINT),
-        kernel=_to_whole,
-        duckdb=_of_number("BIGINT"),
-        cast="BIGINT",
         computed=True,
     ),
 )

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from tamis.analysis.conjuncts import Analysis, analyse
 from tamis.analysis.equality_classes import classes
-from tamis.bounded.application_time.classification import open_ended
+from tamis.bounded.application_time.verdict import open_ended
 from tamis.bounded.memory import sentences
 from tamis.durations import seconds
 from tamis.expressions.nodes import Literal, columns

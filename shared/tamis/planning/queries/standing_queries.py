@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tamis.analysis.conjuncts import flatten_and, key_equality
 from tamis.analysis.equality_classes import classes
 from tamis.bounded import sessions, timed_joins, windows
-from tamis.bounded.application_time.classification import runs_in_time
+from tamis.bounded.application_time.verdict import runs_in_time
 from tamis.bounded.memory import Memory
 from tamis.errors import NotAcceptedError
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction

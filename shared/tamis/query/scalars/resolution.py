@@ -352,7 +352,7 @@ class ExpressionResolver:
         users = self.context.catalog.functions.keys() | self.context.later_functions
         if name in SIMILARITY_FUNCTIONS and name not in users | self.context.broken_functions:
             if self.series is not None:
-                return self.series.call(self.context, node, name)
+                return self.series.call(self.context, node, name, self.scope)
             hint = "write it in the WHERE or SELECT of a query over the stream"
             self.context.error(f"{name} is allowed only in queries", node, hint)
             return None
@@ -365,7 +365,7 @@ class ExpressionResolver:
     def _window(self, node: exp.Expr) -> Expr | None:
         """A window function."""
         if self.series is not None:
-            return self.series.window(self.context, node)
+            return self.series.window(self.context, node, self.scope)
         self.context.error_once("window functions are allowed only in queries", node, _WINDOW_FUNCTION)
         return None
 

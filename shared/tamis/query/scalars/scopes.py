@@ -41,12 +41,12 @@ class AggregateCalls(Protocol):
 class SeriesCalls(Protocol):
     """Resolves calls over the readings of a key, in queries."""
 
-    def call(self, context: Context, node: exp.Expr, name: str) -> Expr | None:
+    def call(self, context: Context, node: exp.Expr, name: str, scope: Scope) -> Expr | None:
         """The expression for a call of similar, similarity, scale, shift or pattern; None if a mistake was
         reported.
         """
         ...
 
-    def window(self, context: Context, node: exp.Expr) -> Expr | None:
+    def window(self, context: Context, node: exp.Expr, scope: Scope) -> Expr | None:
         """The expression for a window function, function(…) OVER (…); None if a mistake was reported."""
         ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -26,10 +27,12 @@ from tamis.query.syntax.cursor import LONGEST_NAME, Name, name_of
 from tamis.query.syntax.dialect import span
 from tamis.query.unsupported import unsupported_expression, unsupported_function
 
+S = TypeVar("S", bound=FromScope)
 
-def equalities(context: Context, join: exp.Expr, scope: FromScope) -> list[exp.Expr]:
-    """The conditions that USING of the last item of FROM stands for. From then on, an unqualified name of
-    these columns means that of the earlier stream. Names that aren't known are reported.
+
+def equalities(context: Context, join: exp.Expr, scope: S) -> tuple[S, list[exp.Expr]]:
+    """The conditions that USING of the last item of FROM stands for, and the scope from then on: an
+    unqualified name of these columns means that of the earlier stream. Names that aren't known are reported.
     """
     *earlier, joined = scope.items
     found: list[exp.Expr] = []
@@ -56,9 +59,9 @@ def equalities(context: Context, join: exp.Expr, scope: FromScope) -> list[exp.E
             what = f"'{name}' is ambiguous: several streams before this JOIN have this column"
             context.error(what, column, f"write ON {choices}")
         else:
-            scope.merged.add((joined.alias, name))
+            scope = replace(scope, merged=scope.merged | {(joined.alias, name)})
             found.append(_equality(column, having[0].alias, joined.alias, name))
-    return found
+    return scope, found
 
 
 def _equality(place: exp.Expr, left: str, right: str, name: str) -> exp.Expr:
@@ -91,40 +94,41 @@ class Condition:
 def resolve_from(
     context: Context,
     node: exp.Select,
-    scope: FromScope,
+    scope: S,
     offset: int,
     resolve: ResolveQuery,
     *,
-    apart: Callable[[exp.Expr], bool] = lambda join: False,
-) -> list[Condition]:
-    """Add the items and the ASOF JOINs of FROM to `scope`; returns the conditions of WHERE and of ON of other
-    joins. `resolve` is for its subqueries. A join that `apart` takes is left out.
+    apart: Callable[[exp.Expr, S], S | None] = lambda join, scope: None,
+) -> tuple[S, list[Condition]]:
+    """The scope with the items and the ASOF JOINs of FROM, and the conditions of WHERE and of ON of other
+    joins. `resolve` is for its subqueries. A join for which `apart` returns the next scope is left out.
     """
     conditions: list[Condition] = []
     clause = node.args.get("from_")
     if clause is None:
         if not context.recovered:
             context.error("this SELECT has no FROM", offset, "write SELECT … FROM stream")
-        scope.items.append(FromItem("", "", None))
+        scope = replace(scope, items=(FromItem("", "", None),), visible=1)
     else:
-        add_item(context, clause.this, scope, resolve)
+        scope = add_item(context, clause.this, scope, resolve)
     for join in node.args.get("joins") or []:
         asof = asof_clause(context, join, len(scope.items))
-        if asof is None and apart(join):
+        if asof is None and (after := apart(join, scope)) is not None:
+            scope = after
             continue
         if asof is None:
             _check_join(context, join)
-        add_item(context, join.this, scope, resolve)
+        scope = add_item(context, join.this, scope, resolve)
         if asof is not None:
-            scope.asof.append(asof)
+            scope = replace(scope, asof=(*scope.asof, asof))
         elif join.args.get("on") is not None:
             conditions.append(Condition("ON", join.args["on"], len(scope.items)))
         else:
-            equal = equalities(context, join, scope)
+            scope, equal = equalities(context, join, scope)
             conditions += [Condition("USING", one, len(scope.items)) for one in equal]
     if node.args.get("where") is not None:
         conditions.append(Condition("WHERE", node.args["where"].this, len(scope.items)))
-    return conditions
+    return scope, conditions
 
 
 def _check_join(context: Context, join: exp.Expr) -> None:
@@ -144,8 +148,10 @@ def _check_join(context: Context, join: exp.Expr) -> None:
         context.error("this JOIN has no ON", join, "write JOIN … ON condition")
 
 
-def add_item(context: Context, table: exp.Expr, scope: FromScope, resolve: ResolveQuery) -> None:
-    """Add one item of FROM to the scope."""
+def add_item(context: Context, table: exp.Expr, scope: S, resolve: ResolveQuery) -> S:
+    """The scope with one more item of FROM."""
+    items = scope.items
+    duplicate = False
     item = _item(context, table, resolve)
     if item is None:
         alias = table.args.get("alias")
@@ -154,19 +160,18 @@ def add_item(context: Context, table: exp.Expr, scope: FromScope, resolve: Resol
     elif {item.alias, *(source.alias for source in item.sources)} & scope.aliases:
         hint = f"give one of them another name: {item.stream} AS other"
         context.error(f"two streams in FROM have the name '{item.alias}'", table, hint)
-        scope.duplicate_alias = True
-        for other in (item, *scope.items):
-            if other.alias == item.alias:
-                other.columns = None
+        duplicate = True
+        alike = item.alias
+        items = tuple(replace(one, columns=None) if one.alias == alike else one for one in items)
+        item = replace(item, columns=None)
     _check_alias(context, table, item)
-    item.offset = span(table)[0]
-    scope.items.append(item)
-    scope.visible = len(scope.items)
-    count = sum(max(1, len(other.sources)) for other in scope.items)
+    items = (*items, replace(item, offset=span(table)[0]))
+    count = sum(max(1, len(other.sources)) for other in items)
     if count > MOST_SOURCES >= count - max(1, len(item.sources)):
         context.error(f"a query can read at most {MOST_SOURCES} streams", table, "join fewer streams")
     for join in table.args.get("joins") or []:
         context.error("nested joins are not supported", join, "write one JOIN … ON after the other")
+    return replace(scope, items=items, visible=len(items), duplicate_alias=scope.duplicate_alias or duplicate)
 
 
 def _check_alias(context: Context, table: exp.Expr, item: FromItem) -> None:
@@ -252,8 +257,11 @@ def _windowed(context: Context, table: exp.Expr, item: FromItem, window: windows
         assert base is not None, "tables are refused above"
         columns = item.columns or {}
         windowed = windows.windowed_source(context, window, source, columns, base)
-        item.sources = () if windowed is None else (windowed,)
-        item.columns = windows.with_window_columns(columns, item.alias)
+        return replace(
+            item,
+            sources=() if windowed is None else (windowed,),
+            columns=windows.with_window_columns(columns, item.alias),
+        )
     return item
 
 

@@ -19,28 +19,31 @@ from tamis.query.selects.windows import with_window_columns
 from tamis.query.syntax.cursor import name_of
 
 
-def take_own_windows(node: exp.Select, scope: FromScope) -> None:
-    """Give windows to the rows of aggregates that are the only source, if the query groups by their own."""
+def with_own_windows(node: exp.Select, scope: FromScope) -> FromScope:
+    """The scope with windows of the rows of aggregates that are the only source, if the query groups by their
+    own.
+    """
     clause = node.args.get("group")
     if clause is None or len(scope.items) != 1 or len(scope.items[0].sources) != 1:
-        return
+        return scope
     item, (source,) = scope.items[0], scope.items[0].sources
     rows, shown = source.aggregated, dict(item.columns or {})
     if rows is None or rows.aggregates is None or source.windowed:
-        return
+        return scope
     window = rows.aggregates.last.window
     named = {name_of(one.this).text for one in clause.expressions if isinstance(one, exp.Column)}
     if window is None or not named & set(WINDOW_COLUMNS) <= shown.keys():
-        return
+        return scope
     ends = {name for name in named if name in shown and is_end(shown[name], rows)}
     same = window.slide == window.size and not window.cumulative  # window_start then is that of the rows, too
     if WINDOW_START in shown and not same:
-        return
+        return scope
     if not (named & set(WINDOW_COLUMNS) or ends) or (
         WINDOW_END in shown and not is_end(shown[WINDOW_END], rows)
     ):
-        return
+        return scope
     slide = window.slide
-    item.sources = (replace(source, window=Window(slide, slide, window.offset % slide)),)
+    sources = (replace(source, window=Window(slide, slide, window.offset % slide)),)
     added = with_window_columns(shown, item.alias)
-    item.columns = {**added, **dict.fromkeys(ends, added[WINDOW_END])}
+    columns = {**added, **dict.fromkeys(ends, added[WINDOW_END])}
+    return replace(scope, items=(replace(item, sources=sources, columns=columns),))

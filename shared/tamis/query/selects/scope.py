@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 from sqlglot import exp
 
@@ -12,11 +13,12 @@ from tamis.query.context import Context
 from tamis.query.model import WINDOW_COLUMNS, Conjunct, Output, Source
 from tamis.query.names import listed, suggest
 from tamis.query.scalars.resolution import operands
+from tamis.query.scalars.scopes import Scope
 from tamis.query.syntax.cursor import Name
 from tamis.query.unsupported import USE_WINDOWS
 
 
-@dataclass
+@dataclass(frozen=True)
 class FromItem:
     """One item of FROM, which is a stream or a table.
 
@@ -59,16 +61,19 @@ class AsOfClause:
         return str(self.join.args.get("side") or "") == "LEFT"
 
 
-@dataclass
+@dataclass(frozen=True)
 class FromScope:
-    """The items of FROM in their order; the first `visible` ones are joined so far and can be named."""
+    """The items of FROM in their order; the first `visible` ones are joined so far and can be named.
 
-    items: list[FromItem] = field(default_factory=list)
+    Resolving a SELECT goes from a scope to the next one.
+    """
+
+    items: tuple[FromItem, ...] = ()
     visible: int = 0
-    asof: list[AsOfClause] = field(default_factory=list)
-    merged: set[tuple[str, str]] = field(default_factory=set)  # alias and name of columns that USING equates
+    asof: tuple[AsOfClause, ...] = ()
+    merged: frozenset[tuple[str, str]] = frozenset()  # alias and name of columns that USING equates
     output_names: frozenset[str] = frozenset()  # given by AS in SELECT, which this clause can't use
-    hidden_aliases: set[str] = field(default_factory=set)  # of SEMI and ANTI joins, which rows don't contain
+    hidden_aliases: frozenset[str] = frozenset()  # of SEMI and ANTI joins, which rows don't contain
     duplicate_alias: bool = False  # two items have one alias, so that an unknown one may be meant for either
 
     @property
@@ -80,6 +85,10 @@ class FromScope:
     def sources(self) -> list[tuple[Source, int]]:
         """All sources, each with the offset of its item."""
         return [(source, item.offset) for item in self.items for source in item.sources]
+
+    def up_to(self, visible: int) -> Self:
+        """The scope of a clause that can name the first `visible` items."""
+        return replace(self, visible=visible)
 
     def has(self, name: str) -> bool:
         """True if an item has a column with this name, or if the columns of an item aren't known."""
@@ -177,6 +186,13 @@ class WithOutputs:
                 if output.name == name.text:
                     return output.expr
         return self.scope.column(context, node, table, name)
+
+
+def from_scope(scope: Scope) -> FromScope:
+    """The columns of FROM that a clause of a SELECT can name."""
+    scope = scope.scope if isinstance(scope, WithOutputs) else scope
+    assert isinstance(scope, FromScope)
+    return scope
 
 
 def with_free_names(item: FromItem, taken: set[str]) -> FromItem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -20,7 +20,7 @@ from tamis.query.selects.grouping import Grouped, resolve_grouping
 from tamis.query.selects.joins.asof import NO_ASOF, refused_beside_asof, resolve_asof
 from tamis.query.selects.joins.existence import ExistenceTests
 from tamis.query.selects.joins_in_windows import with_joined_streams
-from tamis.query.selects.own_windows import take_own_windows
+from tamis.query.selects.own_windows import with_own_windows
 from tamis.query.selects.scope import FromItem, FromScope, WithOutputs
 from tamis.query.selects.select_list import resolve_outputs
 from tamis.query.selects.subqueries import UNNAMED, ResolveQuery, named_subqueries
@@ -59,32 +59,38 @@ def resolve_select(context: Context, node: exp.Expr, offset: int, resolve: Resol
         context.error("this isn't a SELECT", offset, hint)
         return None
     before = len(context.errors)
-    scope = FromScope()
-    series = WatchedCalls(scope, node)
+    series = WatchedCalls(node)
     with named_subqueries(context, node, resolve):
-        query = _resolved(context, node, offset, resolve, series)
-    series.reword(context, before)
+        complete = _check_clauses(context, node, offset)
+        tests = ExistenceTests(context, node, resolve)
+        scope, conditions = resolve_from(context, node, FromScope(), offset, resolve, apart=tests.after_join)
+        scope = with_own_windows(node, scope)
+        query = _resolved(context, node, tests.within(scope), conditions, series, complete=complete)
+    series.reword(context, before, scope)
     return query
 
 
 def _resolved(
-    context: Context, node: exp.Select, offset: int, resolve: ResolveQuery, series: WatchedCalls
+    context: Context,
+    node: exp.Select,
+    tests: ExistenceTests,
+    conditions: list[Condition],
+    series: WatchedCalls,
+    *,
+    complete: bool,
 ) -> Query | None:
-    complete = _check_clauses(context, node, offset)
-    scope = series.scope
-    tests = ExistenceTests(context, node, scope, resolve)
-    conditions = resolve_from(context, node, scope, offset, resolve, apart=tests.takes_join)
-    take_own_windows(node, scope)
+    """The query over the items of FROM, in the scope of `tests`. `complete`: no mistake was found so far."""
+    scope = tests.scope
     aliases = [item.args["alias"] for item in node.expressions if isinstance(item, exp.Alias)]
-    output_names = frozenset(name_of(alias).text for alias in aliases)
-    scope.output_names = output_names
+    named = replace(scope, output_names=frozenset(name_of(alias).text for alias in aliases))
     series.windows.clause = "ON"
     if refused_in_asof_join(context, scope):
         return None
-    asof = resolve_asof(context, scope, series) if scope.asof else NO_ASOF
-    conjuncts = _conjuncts(context, scope, conditions, series, tests)
+    asof = resolve_asof(context, named, series) if scope.asof else NO_ASOF
+    if asof is not None and asof.items:
+        scope, named = replace(scope, items=asof.items), replace(named, items=asof.items)
+    conjuncts = _conjuncts(context, named, conditions, series, tests)
     series.windows.clause = "SELECT"
-    scope.visible, scope.output_names = len(scope.items), frozenset()
     known = all(item.sources for item in scope.items)
     offsets = [offset for _, offset in scope.sources]
     tested = any(context.stream(one) is not None for one in tests.hidden.sources)
@@ -94,7 +100,7 @@ def _resolved(
     outputs = resolve_outputs(context, resolver, scope, node)
     qualified = _qualify(context, scope, node, series, outputs)
     conjuncts = None if conjuncts is None or qualified is None else (*conjuncts, *qualified)
-    scope.output_names = output_names
+    resolver = ExpressionResolver(context, named, aggregates, series=series)
     aggregated = bool(aggregates.first_call or any(node.args.get(key) for key in _AGGREGATING))
     if scope.asof and refused_beside_asof(context, node, aggregates.first_call):
         return None
@@ -115,7 +121,7 @@ def _resolved(
         if grouped is None:
             return None
         grouping, outputs = grouped.grouping, grouped.outputs
-    if not series.windows.see_all_rows(context):
+    if not series.windows.see_all_rows(context, scope):
         return None
     sources, watched = series.sources(context, [source for source, _ in scope.sources])
     joined = not (
@@ -174,12 +180,13 @@ def _conjuncts(
     chosen = {clause.item for clause in scope.asof}
     items = (item for number, item in enumerate(scope.items) if number not in chosen)
     conjuncts = [conjunct for item in items for conjunct in item.conjuncts]
-    resolver = ExpressionResolver(context, scope, series=series)
     complete = True
     for condition in conditions:
-        scope.visible, series.windows.clause = condition.visible, condition.clause
+        seen = scope.up_to(condition.visible)
+        series.windows.clause = condition.clause
+        resolver = ExpressionResolver(context, seen, series=series)
         for part in operands(condition.node, exp.And):
-            if tests.takes(part):
+            if tests.within(seen).takes(part):
                 continue
             expr = resolver.condition(part, f"each part of {condition.clause}")
             if expr is None:

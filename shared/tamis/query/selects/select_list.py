@@ -72,9 +72,9 @@ def _star(context: Context, scope: FromScope, node: exp.Expr) -> list[_Item]:
     items, merged = scope.items, scope.merged
     table = node.args.get("table")
     if table is not None:
-        merged = set()
+        merged = frozenset()
         alias = name_of(table).text
-        items = [item for item in items if item.alias == alias]
+        items = tuple(item for item in items if item.alias == alias)
         if not items:
             scope.report_unknown_alias(context, node, alias)
     if not items or any(item.columns is None for item in items):

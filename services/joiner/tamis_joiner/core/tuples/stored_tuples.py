@@ -20,6 +20,8 @@ Bools = NDArray[np.bool_]
 
 # A tuple whose filters have not been evaluated.
 NO_SLOT = -1
+# The arrays of `StoredTuples` beside its columns.
+_ARRAYS = ("times", "keys", "versions", "new", "late", "arrived", "slots")
 
 
 @dataclass(frozen=True)
@@ -34,16 +36,8 @@ class StoredTuples(Tuples):
 
     def pick(self, rows: NDArray[Any]) -> StoredTuples:
         """The tuples at `rows` (numbers or a mask), which must keep the order."""
-        return StoredTuples(
-            self.times[rows],
-            self.keys[rows],
-            self.versions[rows],
-            self.new[rows],
-            {name: vector.take(rows) for name, vector in self.columns.items()},
-            self.late[rows],
-            self.arrived[rows],
-            self.slots[rows],
-        )
+        columns = {name: vector.take(rows) for name, vector in self.columns.items()}
+        return StoredTuples(columns=columns, **{name: getattr(self, name)[rows] for name in _ARRAYS})
 
     def as_old(self) -> StoredTuples:
         """The same tuples, marked as seen by an earlier call (`new` is False)."""
@@ -145,16 +139,9 @@ class _Duplicates:
 def _concatenate(parts: list[StoredTuples]) -> StoredTuples:
     if len(parts) == 1:
         return parts[0]
-    return StoredTuples(
-        np.concatenate([p.times for p in parts]),
-        np.concatenate([p.keys for p in parts]),
-        np.concatenate([p.versions for p in parts]),
-        np.concatenate([p.new for p in parts]),
-        {name: Vector.concat([p.columns[name] for p in parts]) for name in parts[0].columns},
-        np.concatenate([p.late for p in parts]),
-        np.concatenate([p.arrived for p in parts]),
-        np.concatenate([p.slots for p in parts]),
-    )
+    columns = {name: Vector.concat([p.columns[name] for p in parts]) for name in parts[0].columns}
+    arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in _ARRAYS}
+    return StoredTuples(columns=columns, **arrays)
 
 
 def _find_duplicates(whole: StoredTuples, order: Ints) -> _Duplicates | None:

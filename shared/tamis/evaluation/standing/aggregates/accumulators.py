@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.bounded.synopses.growable_arrays import grown
+from tamis.bounded.synopses.row_numbering import grown
 from tamis.evaluation.standing.aggregates.kernels import (
     Integers,
     Ints,

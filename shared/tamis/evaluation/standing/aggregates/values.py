@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tamis.bounded.synopses.growable_arrays import grown
-from tamis.bounded.synopses.row_numbering import RowNumbering, firsts
+from tamis.bounded.synopses.row_numbering import RowNumbering, firsts, grown
 from tamis.evaluation.standing.aggregates.accumulators import Sums, fit, times, whole
 from tamis.evaluation.standing.aggregates.kernels import Integers, Ints, running_percentiles
 from tamis.evaluation.standing.row_store import Store, TextCodes, as_numbers

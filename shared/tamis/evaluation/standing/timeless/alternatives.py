@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
 from tamis.bounded.synopses.columns import Ints
 from tamis.bounded.synopses.evaluator import Evaluator
 from tamis.bounded.synopses.synopsis import Entry
-from tamis.bounded.timeless.minimised_alternatives import Minimal
+from tamis.bounded.timeless.minimised_alternatives import Minimal, Numbers, numbers
 from tamis.bounded.timeless.translate import Translation
-from tamis.bounded.timeless.tuple_numbers import Numbers, numbers
+from tamis.difference_bounds import Closure
 from tamis.evaluation.standing.contract import Batch
 from tamis.evaluation.standing.kept_columns import KeptColumns, Values
 from tamis.evaluation.standing.timeless.counting import CountingAlternative

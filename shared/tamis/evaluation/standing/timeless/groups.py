@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.bounded.synopses.columns import Ints, Mask, parts_of
-from tamis.bounded.synopses.growable_arrays import grown
-from tamis.bounded.synopses.row_numbering import RowNumbering, firsts
+from tamis.bounded.synopses.row_numbering import RowNumbering, firsts, grown
 from tamis.bounded.timeless.aggregates import Subquery, needs_all_values, subqueries
 from tamis.evaluation.standing.aggregates.accumulators import (
     Accumulators,

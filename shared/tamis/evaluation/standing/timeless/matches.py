@@ -10,10 +10,9 @@ import numpy as np
 
 from tamis.bounded.synopses.columns import Column as Numbers
 from tamis.bounded.synopses.columns import Ints
-from tamis.bounded.synopses.filters import Filter
-from tamis.bounded.timeless.minimised_alternatives import Minimal
+from tamis.bounded.synopses.evaluator import Filter
+from tamis.bounded.timeless.minimised_alternatives import Minimal, conditions, passing
 from tamis.bounded.timeless.translate import Translation
-from tamis.bounded.timeless.tuple_numbers import conditions, passing
 from tamis.evaluation.standing.aggregates.accumulators import Measure, PartialAggregates
 from tamis.evaluation.standing.aggregates.kernels import Integers
 from tamis.evaluation.standing.contract import Batch

@@ -126,15 +126,11 @@ class Similarities:
     ) -> tuple[str, Watch] | None:
         """The watch of the only `similar` in the query with this value and pattern."""
         found: dict[Watch, None] = {}
-        visible, self.scope.visible = self.scope.visible, len(self.scope.items)
-        try:
-            for one in self._similar(context):
-                if one is None:
-                    return None
-                if (one[0], one[1].value, one[1].asked) == (value.alias, value.expr, asked):
-                    found[one[1]] = None
-        finally:
-            self.scope.visible = visible
+        for one in replace(self, scope=self.scope.up_to(len(self.scope.items)))._similar(context):
+            if one is None:
+                return None
+            if (one[0], one[1].value, one[1].asked) == (value.alias, value.expr, asked):
+                found[one[1]] = None
         if len(found) == 1:
             return value.alias, next(iter(found))
         many = "several different calls" if found else "no call"

@@ -16,33 +16,33 @@ from tamis.expressions.nodes import Expr
 from tamis.query.context import Context
 from tamis.query.model import Source, StreamDef, watched_stream
 from tamis.query.patterns.watch_text import WatchText
+from tamis.query.scalars.scopes import Scope
 from tamis.query.selects.calls.similarity import Similarities
 from tamis.query.selects.calls.window_calls import WindowCalls
-from tamis.query.selects.scope import FromScope
+from tamis.query.selects.scope import FromScope, from_scope
 from tamis.query.watches import AnyWatch
 
 
 class WatchedCalls:
     """The watches of one SELECT, by the alias of their source. `tree` is the SELECT's syntax tree."""
 
-    def __init__(self, scope: FromScope, tree: exp.Expr) -> None:
-        self.scope = scope
+    def __init__(self, tree: exp.Expr) -> None:
+        self._tree = tree
         self.watches: dict[str, list[AnyWatch]] = {}
-        self.windows = WindowCalls(scope, tree, self._add)
-        self._similarities = Similarities(scope, tree, self._add)
+        self.windows = WindowCalls(FromScope(), tree, self._add)
 
     def _add(self, alias: str, watch: AnyWatch) -> None:
         known = self.watches.setdefault(alias, [])
         if watch not in known:
             known.append(watch)
 
-    def call(self, context: Context, node: exp.Expr, name: str) -> Expr | None:
+    def call(self, context: Context, node: exp.Expr, name: str, scope: Scope) -> Expr | None:
         """See `tamis.query.scalars.scopes.SeriesCalls`."""
-        return self._similarities.call(context, node, name)
+        return Similarities(from_scope(scope), self._tree, self._add).call(context, node, name)
 
-    def window(self, context: Context, node: exp.Expr) -> Expr | None:
+    def window(self, context: Context, node: exp.Expr, scope: Scope) -> Expr | None:
         """See `tamis.query.scalars.scopes.SeriesCalls`."""
-        return self.windows.call(context, node)
+        return replace(self.windows, scope=from_scope(scope)).call(context, node)
 
     def sources(
         self, context: Context, sources: Sequence[Source]
@@ -67,9 +67,9 @@ class WatchedCalls:
             found.append(replace(source, stream=stream.name))
         return tuple(found), tuple(watched.values())
 
-    def reword(self, context: Context, since: int) -> None:
+    def reword(self, context: Context, since: int, scope: FromScope) -> None:
         """Write the errors from number `since` on in the words of the query: calls in place of columns."""
-        _, watched = self.sources(context, [source for source, _ in self.scope.sources])
+        _, watched = self.sources(context, [source for source, _ in scope.sources])
         words = WatchText(watched)
         if watched:
             context.errors[since:] = [

@@ -128,7 +128,7 @@ class WindowCalls:
         self.add(series.alias, found)
         return replace(found.column, alias=series.alias)
 
-    def see_all_rows(self, context: Context) -> bool:
+    def see_all_rows(self, context: Context, scope: FromScope) -> bool:
         """Tell if the window functions see the same readings in SQL as here; if not, that is reported.
 
         In SQL, window functions see the rows that ON and WHERE let pass, while a window function in WHERE
@@ -142,7 +142,7 @@ class WindowCalls:
             "write it in a subquery, such as FROM (SELECT *, lag(x) OVER (…) AS before FROM stream) AS s,"
             " or in WHERE, where it sees all readings"
         )
-        if len(self.scope.sources) > 1:
+        if len(scope.sources) > 1:
             what = "in SQL, this window function sees the rows of the join, and here all readings of its key"
         elif not all(key.issuperset(columns(one)) for one in self.narrowing for key in self.keys):
             what = (

@@ -8,6 +8,7 @@ count.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -130,5 +131,5 @@ def silence(
         call(">", after, before),
         call("<=", after, call("+", before, length)),
     ]
-    item.conjuncts = (*item.conjuncts, *(Conjunct(one, text, position) for one in conditions))
-    return item
+    later = (Conjunct(one, text, position) for one in conditions)
+    return replace(item, conjuncts=(*item.conjuncts, *later))

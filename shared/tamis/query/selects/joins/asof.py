@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -65,10 +65,13 @@ class _Parts:
 
 @dataclass(frozen=True)
 class AsOf:
-    """The ASOF JOINs of a query, and the conditions of their ONs on earlier streams alone."""
+    """The ASOF JOINs of a query, the conditions of their ONs on earlier streams alone, and the items of FROM,
+    whose columns may be NULL for want of a partner.
+    """
 
     joins: tuple[AsOfJoin, ...] = ()
     conjuncts: tuple[Conjunct, ...] = ()
+    items: tuple[FromItem, ...] = ()
 
 
 NO_ASOF = AsOf()
@@ -80,6 +83,7 @@ def resolve_asof(context: Context, scope: FromScope, series: SeriesCalls) -> AsO
     if not complete:
         return None
     found, conjuncts = [], []
+    items = list(scope.items)
     for clause in scope.asof:
         parts = _classified(context, scope, clause, series)
         if parts is None:
@@ -93,8 +97,9 @@ def resolve_asof(context: Context, scope: FromScope, series: SeriesCalls) -> AsO
         )
         conjuncts += parts.conjuncts
         if clause.outer:
-            _null_without_partner(context, scope.items[clause.item])
-    return AsOf(tuple(found), tuple(conjuncts)) if complete else None
+            items[clause.item] = _null_without_partner(context, items[clause.item])
+            scope = replace(scope, items=tuple(items))
+    return AsOf(tuple(found), tuple(conjuncts), tuple(items)) if complete else None
 
 
 def refused_beside_asof(context: Context, node: exp.Expr, aggregate: exp.Expr | None) -> bool:
@@ -142,26 +147,27 @@ def _check_item(context: Context, scope: FromScope, number: int) -> bool:
     return False
 
 
-def _null_without_partner(context: Context, item: FromItem) -> None:
-    """Make the computed columns of a derived stream NULL where a LEFT ASOF JOIN has no tuple of it.
+def _null_without_partner(context: Context, item: FromItem) -> FromItem:
+    """The item with the computed columns of a derived stream NULL where a LEFT ASOF JOIN has no tuple of it.
 
     Its plain columns are NULL then. An expression over them need not be: `coalesce(x, 0)` would be 0.
     """
     (source,) = item.sources
     time = context.catalog.streams[source.stream].time or ""
     absent = Call("is_null", (Column(source.alias, time, Type.TIMESTAMP),), Type.BOOLEAN)
-    item.columns = {
+    shown = {
         name: expr
         if isinstance(expr, Column)
         else Call("case", (absent, Literal(None, expr.type), expr), expr.type)
         for name, expr in (item.columns or {}).items()
     }
+    return replace(item, columns=shown)
 
 
 def _classified(context: Context, scope: FromScope, clause: AsOfClause, series: SeriesCalls) -> _Parts | None:
     """The conditions of an ASOF JOIN; None if a mistake was reported."""
     parts = _Parts()
-    scope.visible = clause.item + 1
+    scope = scope.up_to(clause.item + 1)
     resolver = ExpressionResolver(context, scope, series=series)
     before = len(context.errors)
     if clause.as_of is not None:

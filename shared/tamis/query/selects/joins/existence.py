@@ -13,7 +13,7 @@ The sources of the subquery get names that no other source of the query has.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from sqlglot import exp
@@ -25,6 +25,7 @@ from tamis.query.model import Absence, Conjunct, Source
 from tamis.query.scalars import operators
 from tamis.query.scalars.operators import checked
 from tamis.query.scalars.resolution import ExpressionResolver, operands
+from tamis.query.scalars.scopes import Scope
 from tamis.query.selects import from_clause
 from tamis.query.selects.joins.anti_joins import (
     is_anti_join,
@@ -35,23 +36,24 @@ from tamis.query.selects.joins.anti_joins import (
     silence_length,
     unwrapped,
 )
-from tamis.query.selects.scope import FromScope, with_free_names
+from tamis.query.selects.scope import FromItem, FromScope, with_free_names
 from tamis.query.selects.subqueries import ResolveQuery, named_subqueries
 from tamis.query.syntax.cursor import Name
 from tamis.query.syntax.dialect import NoReading, span
 from tamis.query.unsupported import CLAUSES
 from tamis.query.watches import window_functions
 
+_NO_ITEMS = FromScope()
 _SUPPORTED = ("expressions", "from_", "joins", "where", "with_")
 
 
-@dataclass
+@dataclass(frozen=True)
 class InnerScope(FromScope):
     """The scope of a subquery of EXISTS: its own FROM hides the names of the query around it. `joined`: its
     streams are joined with ON, where a name that both have is ambiguous.
     """
 
-    outer: FromScope = field(default_factory=FromScope)
+    outer: FromScope = _NO_ITEMS
     joined: bool = False
 
     def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
@@ -124,46 +126,54 @@ class Hidden:
 
 @dataclass
 class ExistenceTests:
-    """The tests of existence in one SELECT. `scope` is that of the SELECT, `resolve` is for subqueries."""
+    """The tests of existence in one SELECT. `scope` is that of the clause which is resolved, `resolve` is for
+    subqueries.
+    """
 
     context: Context
     select: exp.Select
-    scope: FromScope
     resolve: ResolveQuery
+    scope: FromScope = _NO_ITEMS
     hidden: Hidden = field(default_factory=Hidden)
 
-    def takes_join(self, join: exp.Expr) -> bool:
-        """Take a SEMI or ANTI JOIN, or a LEFT JOIN that is meant as one; returns False for other joins."""
+    def within(self, scope: FromScope) -> ExistenceTests:
+        """The same tests, for a clause with this scope."""
+        return replace(self, scope=scope)
+
+    def after_join(self, join: exp.Expr, scope: FromScope) -> FromScope | None:
+        """The scope after a SEMI or ANTI JOIN, or a LEFT JOIN that is meant as one, which is one of the
+        tests; None for other joins.
+        """
         kind = join.args.get("kind")
-        if join.args.get("side") in ("RIGHT", "FULL"):
-            return False
         anti = kind == "ANTI" or is_anti_join(join, self.select)
-        if not anti and kind != "SEMI":
-            return False
+        if join.args.get("side") in ("RIGHT", "FULL") or (not anti and kind != "SEMI"):
+            return None
+        return self.within(scope)._with_join(join, kind, anti=anti)
+
+    def _with_join(self, join: exp.Expr, kind: str | None, *, anti: bool) -> FromScope:
         at = span(join)[0]
         on = join.args.get("on")
         if on is None:
             self.context.error("this JOIN has no ON", join, "write the condition after ON")
             self.hidden.broken = True
-            return True
-        inner = InnerScope(outer=self.scope, joined=True)
-        from_clause.add_item(self.context, join.this, inner, self.resolve)
-        conjuncts = self._finish(inner, [("ON", part) for part in operands(on, exp.And)])
-        if conjuncts is not None:
-            sources = [source for source, _ in inner.sources]
-            outer = kind not in ("ANTI", "SEMI")
-            test = "LEFT JOIN … IS NULL" if outer else f"{kind} JOIN"
-            advice = _join_of(sources, conjuncts, negated=anti)
-            added = self.hidden.add(
-                self.context, sources, conjuncts, negated=anti, at=at, test=test, join=advice
-            )
-            name = item_name(join.this)
-            self.scope.hidden_aliases.add(name)
-            if outer:
-                (item,) = inner.items
-                tested = not_null_columns(self.context, item, conjuncts) if added else set(item.columns or ())
-                self.hidden.anti_joined[name] = tested
-        return True
+            return self.scope
+        inner = from_clause.add_item(
+            self.context, join.this, InnerScope(outer=self.scope, joined=True), self.resolve
+        )
+        inner, conjuncts = self._finish(inner, [("ON", part) for part in operands(on, exp.And)])
+        if conjuncts is None:
+            return self.scope
+        sources = [source for source, _ in inner.sources]
+        outer = kind not in ("ANTI", "SEMI")
+        test = "LEFT JOIN … IS NULL" if outer else f"{kind} JOIN"
+        advice = _join_of(sources, conjuncts, negated=anti)
+        added = self.hidden.add(self.context, sources, conjuncts, negated=anti, at=at, test=test, join=advice)
+        name = item_name(join.this)
+        if outer:
+            (item,) = inner.items
+            tested = not_null_columns(self.context, item, conjuncts) if added else set(item.columns or ())
+            self.hidden.anti_joined[name] = tested
+        return replace(self.scope, hidden_aliases=self.scope.hidden_aliases | {name})
 
     def takes(self, part: exp.Expr) -> bool:
         """Take a conjunct that tests existence; returns False for other conjuncts."""
@@ -197,14 +207,14 @@ class ExistenceTests:
             self.hidden.broken = True
             return True
         with named_subqueries(self.context, select, self.resolve):
-            conditions = from_clause.resolve_from(self.context, select, inner, at, self.resolve)
+            inner, conditions = from_clause.resolve_from(self.context, select, inner, at, self.resolve)
         if inner.asof:
             hint = f"write ASOF JOIN in a query without {called}"
             self.context.error(f"ASOF JOIN is not supported under {called}", inner.asof[0].join, hint)
             self.hidden.broken = True
             return True
         parts = [(one.clause, p) for one in conditions for p in operands(one.node, exp.And)]
-        conjuncts = self._finish(inner, parts)
+        inner, conjuncts = self._finish(inner, parts)
         if member is None:
             check_outputs(self.context, select, inner)
         elif conjuncts is not None:
@@ -271,15 +281,17 @@ class ExistenceTests:
 
     def _finish(
         self, inner: InnerScope, parts: Sequence[tuple[str, exp.Expr]]
-    ) -> tuple[Conjunct, ...] | None:
-        """The conjuncts of a subquery, whose sources get free names."""
+    ) -> tuple[InnerScope, tuple[Conjunct, ...] | None]:
+        """The scope of a subquery, whose sources get free names, and its conjuncts."""
         taken = self.hidden.named(self.scope)
-        for at, item in enumerate(inner.items):
-            inner.items[at] = with_free_names(item, taken)
-            taken |= {source.alias for source in inner.items[at].sources}
-        found = inner_conjuncts(self.context, inner, parts)
-        self.hidden.broken |= found is None
-        return found
+        items: list[FromItem] = []
+        for item in inner.items:
+            items.append(with_free_names(item, taken))
+            taken |= {source.alias for source in items[-1].sources}
+        inner = replace(inner, items=tuple(items))
+        conjuncts = inner_conjuncts(self.context, inner, parts)
+        self.hidden.broken |= conjuncts is None
+        return inner, conjuncts
 
     def check(self, *, joined: bool, distinct: bool) -> bool:
         """Report tests that the query can't have; returns True if there is no mistake. `joined`: the query is
@@ -307,12 +319,12 @@ class _NoSeries:
     `tamis.query.scalars.scopes.SeriesCalls`.
     """
 
-    def call(self, context: Context, node: exp.Expr, name: str) -> None:
+    def call(self, context: Context, node: exp.Expr, name: str, scope: Scope) -> None:
         """See the class."""
         hint = "write it in the WHERE of the query, beside EXISTS"
         context.error_once(f"{name} is not supported under EXISTS", node, hint)
 
-    def window(self, context: Context, node: exp.Expr) -> None:
+    def window(self, context: Context, node: exp.Expr, scope: Scope) -> None:
         """See the class."""
         hint = "write it in the WHERE of the query, beside EXISTS"
         context.error_once("window functions are not supported under EXISTS", node, hint)

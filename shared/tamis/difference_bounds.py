@@ -3,6 +3,9 @@
 For each pair of nodes i and j, the matrix has the least c for which `i - j <= c` follows from the conditions,
 or infinity. The matrix is exact: for each of its numbers there is a solution of the conditions in which `i -
 j` is equal to this number.
+
+The memory of queries (`tamis.bounded`), the event times of a join (`tamis.analysis.topology`) and the
+constraints of order (`tamis.constraints.theories.difference_bounds`) are decided by it.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ Bound = int | float  # a whole number, or infinity for no bound
 
 
 class Closure:
-    """A closed matrix of bounds. `add` keeps it closed, in time square in the number of nodes."""
+    """A closed matrix of bounds. `add` keeps it closed, in time square in the number of nodes; `close` closes
+    any matrix, in cubic time. Numbers may have any size.
+    """
 
     __slots__ = ("rows",)
 
@@ -65,17 +70,32 @@ class Closure:
         rows = self.rows
         if bound >= rows[left][right]:
             return True
-        if bound + rows[right][left] < 0:
+        if rows[right][left] < -bound:
             return False
-        tail = rows[right][:]
+        # No infinity is added: a float that is added to a number of hundreds of digits overflows.
+        steps = [(j, bound + rest) for j, rest in enumerate(rows[right]) if rest != math.inf]
         for row in rows:
             head = row[left]
             if head == math.inf:
                 continue
-            step = head + bound
-            for j, rest in enumerate(tail):
-                row[j] = min(row[j], step + rest)
+            for j, step in steps:
+                row[j] = min(row[j], head + step)
         return True
+
+    def close(self) -> bool:
+        """Tighten all bounds by the shortest paths between all pairs of nodes (Floyd and Warshall). Returns
+        False for a contradiction; then there is a number for the pairs that paths connect, and it says
+        nothing.
+        """
+        for k, through in enumerate(self.rows):
+            steps = [(j, rest) for j, rest in enumerate(through) if rest != math.inf]
+            for row in self.rows:
+                head = row[k]
+                if head == math.inf:
+                    continue
+                for j, rest in steps:
+                    row[j] = min(row[j], head + rest)
+        return all(row[i] >= 0 for i, row in enumerate(self.rows))
 
     def fix(self, node: int, value: int) -> bool:
         """Add `node = value`."""

@@ -8,13 +8,93 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tamis.bounded.application_time.arrivals import TimedQuery
-from tamis.bounded.application_time.partial_combinations import parts
-from tamis.bounded.application_time.synopses.join_orders import Plan, Stage, plans
-from tamis.bounded.application_time.synopses.store import Entry, Index, Key, Shown, Store
-from tamis.bounded.conjunctive.difference_bounds import Bound
-from tamis.bounded.conjunctive.normal_form import Difference
+from tamis.bounded.application_time.partial_combinations import Part, components, parts
+from tamis.bounded.application_time.store import Entry, Index, Key, Shown, Store
+from tamis.bounded.synopses.evaluator import Filter
+from tamis.difference_bounds import Bound
+
+Check = tuple[int, int, int]  # left - right <= bound, of nodes
 
 Values = list[Bound | None]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One part, or static relation, that a tuple is joined with: by equality with nodes that are known
+    already (each node in `mine` has the value of the node in `theirs` plus an offset), and by `checks`.
+    """
+
+    occurrences: tuple[int, ...]
+    nodes: tuple[int, ...]
+    mine: tuple[int, ...]
+    theirs: tuple[tuple[int, int], ...]
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The stages that a tuple is joined with. The result is the part `whole`, or rows of the result if
+    `whole` is None.
+    """
+
+    whole: tuple[int, ...] | None
+    stages: tuple[Stage, ...]
+
+
+def plans(timed: TimedQuery, kept: Sequence[Part], occurrence: int) -> tuple[Plan, ...]:
+    """All ways in which a tuple at an occurrence completes a part or a row, larger ones first."""
+    stored = {part.members for part in kept}
+    found = []
+    for members in [timed.streams, *sorted(stored, key=len, reverse=True)]:
+        if occurrence not in members:
+            continue
+        rest = components(timed, (x for x in members if x != occurrence))
+        if not all(one in stored for one in rest):
+            continue
+        last = members == timed.streams
+        groups = [*rest, *((x,) for x in timed.statics)] if last else list(rest)
+        found.append(Plan(None if last else members, _stages(timed, occurrence, groups)))
+    return tuple(found)
+
+
+def _stages(timed: TimedQuery, occurrence: int, groups: Sequence[tuple[int, ...]]) -> tuple[Stage, ...]:
+    query, closure = timed.query, timed.closure
+    seen = list(query.own(occurrence))
+    left, stages = list(groups), []
+    while left:
+        # Groups that an equality finds come first.
+        best = max(left, key=lambda group: len(_equalities(timed, group, seen)))
+        left.remove(best)
+        nodes = tuple(node for x in best for node in query.own(x))
+        equal = _equalities(timed, best, seen)
+        checks = []
+        for a in nodes:
+            for b in seen:
+                if a in timed.times and b in timed.times:
+                    continue
+                for one, other in ((a, b), (b, a)):
+                    bound = closure.between(one, other)
+                    if bound < closure.upper(one) - closure.lower(other):
+                        checks.append((one, other, int(bound)))
+        stages.append(Stage(best, nodes, tuple(equal), tuple(equal.values()), tuple(checks)))
+        seen += nodes
+    return tuple(stages)
+
+
+def _equalities(timed: TimedQuery, group: tuple[int, ...], seen: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Nodes of a group at a fixed distance from a known node, neither of which may be NULL: the known node
+    and the distance.
+    """
+    found = {}
+    skipped = timed.times | {at for at, node in enumerate(timed.query.nodes, 1) if node.nullable}
+    for x in group:
+        for a in timed.query.own(x):
+            for b in seen:
+                if a in skipped or b in skipped or not timed.closure.fixed(a, b):
+                    continue
+                found[a] = (b, int(timed.closure.between(a, b)))
+                break
+    return found
 
 
 @dataclass(frozen=True)
@@ -41,7 +121,8 @@ class Evaluator:
         self._static_indexes: dict[tuple[int, tuple[int, ...]], Index] = {}
         self._plans = {i: plans(timed, kept, i) for i in timed.streams}
         self._conditions = conditions
-        self._filters = [self._filter(i) for i in range(len(timed.query.streams))]
+        occurrences = range(len(timed.query.streams))
+        self._filters = [Filter(timed.query, timed.closure, i) for i in occurrences]
         self._changes: list[tuple[Bound, int, tuple[int, ...], int, Key]] = []
         self._number = itertools.count()
         for of_occurrence in self._plans.values():
@@ -56,7 +137,7 @@ class Evaluator:
 
     def add_relation_row(self, occurrence: int, values: Values, shown: Shown) -> None:
         """Add one row of a static relation."""
-        if not self.passes(occurrence, values):
+        if not self._filters[occurrence].passes(values):
             return
         key = (*(values[node] for node in self.timed.query.own(occurrence)), shown)
         found = self.statics[occurrence]
@@ -89,7 +170,7 @@ class Evaluator:
         must not be pushed. Take all rows before the next tuple is pushed. Push a tuple of a self-join at each
         occurrence.
         """
-        if not self.passes(occurrence, values):
+        if not self._filters[occurrence].passes(values):
             return
         time = self.timed.arrivals[occurrence].time
         at = values[time] if time else None
@@ -109,34 +190,6 @@ class Evaluator:
     def restore(self, members: tuple[int, ...], entry: Entry) -> None:
         """Put back an entry that was kept."""
         self._keep(members, entry)
-
-    def passes(self, occurrence: int, values: Sequence[Bound | None]) -> bool:
-        """True if a tuple satisfies all conditions that follow for its occurrence alone."""
-        for one in self._filters[occurrence]:
-            left = 0 if one.left == 0 else values[one.left]
-            right = 0 if one.right == 0 else values[one.right]
-            if left is not None and right is not None and left - right > one.bound:
-                return False
-        for other in self.timed.query.unequal:
-            if self.timed.query.occurrence(other.left or other.right) != occurrence:
-                continue
-            left = 0 if other.left == 0 else values[other.left]
-            right = 0 if other.right == 0 else values[other.right]
-            if left is not None and right is not None and left - right == other.offset:
-                return False
-        return True
-
-    def _filter(self, occurrence: int) -> list[Difference]:
-        query, closure = self.timed.query, self.timed.closure
-        own = (0, *query.own(occurrence))
-        ranges = [one for one in query.ranges if (one.left or one.right) in own]
-        follows = [
-            Difference(a, b, int(closure.between(a, b)))
-            for a in own
-            for b in own
-            if a != b and closure.finite(a, b)
-        ]
-        return ranges + follows
 
     def _prepare(self, stage: Stage) -> None:
         if stage.occurrences in self.stores:

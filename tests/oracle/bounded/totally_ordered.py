@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from tamis.bounded.conjunctive.decide import Violation
-from tamis.bounded.conjunctive.difference_bounds import Closure
 from tamis.bounded.conjunctive.normal_form import Conjunction
+from tamis.difference_bounds import Closure
 
 
 def derive(query: Conjunction, closure: Closure) -> Iterator[Closure]:

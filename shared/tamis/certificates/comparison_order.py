@@ -30,7 +30,7 @@ from tamis.certificates.interval_arithmetic.subdivision import (
     derivatives_over,
     prove_curvature,
 )
-from tamis.certificates.scalars.scalar import constant, subexpressions, substituted
+from tamis.certificates.scalars import constant, subexpressions, substituted
 from tamis.expressions.exact.polynomials import polynomial
 from tamis.expressions.exact.rounding import NOT_NEGATIVE, Margin, bound
 from tamis.expressions.functions.entry import FUNCTIONS

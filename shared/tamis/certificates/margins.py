@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
+from tamis.certificates.comparison_order import greatest_size, relative_error
 from tamis.certificates.interval_arithmetic.derivatives import NO_VARIABLE, UndefinedError
 from tamis.certificates.interval_arithmetic.intervals import Interval
 from tamis.certificates.interval_arithmetic.subdivision import derivatives_over
-from tamis.certificates.rounding.comparison_order import greatest_size, relative_error
-from tamis.certificates.scalars.scalar import added, constant
+from tamis.certificates.scalars import added, constant
 from tamis.expressions.exact.rounding import bound
 from tamis.expressions.functions.entry import FUNCTIONS
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Type, aliases, columns

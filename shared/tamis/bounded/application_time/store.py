@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tamis.bounded.application_time.arrivals import TimedQuery
-from tamis.bounded.application_time.limits import (
+from tamis.bounded.application_time.bound import (
     Times,
     greatest_times,
     least_times,
@@ -22,8 +22,8 @@ from tamis.bounded.application_time.limits import (
 )
 from tamis.bounded.application_time.partial_combinations import Part
 from tamis.bounded.conjunctive.bucket_coordinates import Coordinate, cells
-from tamis.bounded.conjunctive.difference_bounds import Bound
 from tamis.bounded.synopses.synopsis import bucket_of, layout
+from tamis.difference_bounds import Bound
 
 Key = tuple[object, ...]
 Shown = tuple[object, ...] | None  # the values of an occurrence's tuple that a result shows

@@ -1,1 +1,0 @@
-"""Rounding of computed values: what edges compare, and how much rounding can change an alarm."""

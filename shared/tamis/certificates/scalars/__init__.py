@@ -1,1 +1,0 @@
-"""The scalar through which a stream enters a condition. Sums and products are regrouped to find it."""
