@@ -32,7 +32,7 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.decode.decoder import Decoded, Decoder
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.kafka.topic import PREFETCH
 
 NAME = "edge"

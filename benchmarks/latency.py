@@ -25,7 +25,7 @@ from tamis.messaging.records import Frontier
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import ALARMS, FRONTIERS, stream_topic
 from tamis.settings import KafkaSettings
-from tamis.telemetry.metric_catalogue import BY_NAME
+from tamis.telemetry.metric_catalogue import LATENCY_BUCKETS
 
 NAME = "latency"
 KEYS = 200
@@ -249,7 +249,7 @@ def _buckets(fleet: Fleet, alert: str) -> dict[float, float]:
     """The alerts service's histogram of an alert: how many alarms took at most so many seconds."""
     scrape = Scrape.of(fleet.telemetry["alerts"])
     name = "tamis_alarm_latency_seconds"
-    bounds = BY_NAME[name].buckets
+    bounds = LATENCY_BUCKETS
     found = {bound: scrape.total(f"{name}_bucket", query=alert, le=str(bound)) for bound in bounds}
     return found | {float("inf"): scrape.total(f"{name}_bucket", query=alert, le="+Inf")}
 

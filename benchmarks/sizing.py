@@ -41,7 +41,7 @@ from tamis.query.parse import catalog_of
 from tamis.settings import KafkaSettings
 from tamis.sizing.figures import FILE, UnitCost, written
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.storage.journal import Journal

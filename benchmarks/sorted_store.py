@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sortedcontainers import SortedList
-
-from tamis.omission.cai_algorithm_1 import NONE, Store
+from tests.oracle.omission.cai_algorithm_1 import NONE, Store
 
 Key = tuple[int, float, int]
 

@@ -11,6 +11,13 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import kendalltau
+from tests.oracle.omission.cai_algorithm_1 import (
+    LINKED_LIST,
+    RED_BLACK_TREE,
+    SKIP_LIST,
+    Store,
+    ThresholdSorter,
+)
 
 from benchmarks import plots
 from benchmarks.harness import BUDGET, Cell, Result, Say, medians
@@ -25,13 +32,6 @@ from benchmarks.omission.streams import (
 )
 from benchmarks.sorted_store import SORTED_LIST
 from tamis.omission import retained
-from tamis.omission.cai_algorithm_1 import (
-    LINKED_LIST,
-    RED_BLACK_TREE,
-    SKIP_LIST,
-    Store,
-    ThresholdSorter,
-)
 
 NAME = "omission.stores"
 INTERVAL = 100

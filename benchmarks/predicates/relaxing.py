@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from tests.oracle.predicates.paper_methods import match
 
 from benchmarks.harness import Cell, Result, Say
 from benchmarks.predicates.generators import FIRST, LAST, names, pairs, predicate
-from tamis.predicates.matching import match
 from tamis.predicates.selectivity import Uniform, selectivity
 
 NAME = "predicates.relaxing"

@@ -24,7 +24,7 @@ from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import FieldMap
 
 NAME = "sharing.edge"
 COUNTS = (1, 10, 100, 300)

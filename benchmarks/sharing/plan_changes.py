@@ -24,8 +24,8 @@ from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import Plan
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.messages.records import Record
 from tamis_edge.core.missing_functions import able
+from tamis_edge.core.records import Record
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_joiner.core.group import Group

@@ -23,9 +23,9 @@ from tamis.expressions.nodes import Call, Column, Type
 from tamis.expressions.vectors import Vector
 from tamis.omission.batch import retained_by_key
 from tamis.omission.stream import OmissionState
-from tamis.omission.window_extremes.stream import WindowState
+from tamis.omission.window_stream import WindowState
+from tamis.predicates.bitmap import Bitmap
 from tamis.predicates.evaluation import Dispatcher
-from tamis.predicates.evaluation.bitmap import Bitmap
 from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
@@ -37,8 +37,7 @@ from tamis.row_order import by_key_and_time
 from tamis.sharing.selectivity import MOST_EXACT, BoxUnion, volume
 from tamis.sharing.topic_choice import Candidate, CandidateTopics
 from tamis.similarity import Fingerprint, KeyedPatterns, Pattern
-from tamis.watching.key_history import KeyHistory
-from tamis.watching.latest_times import LatestTimes, exchange
+from tamis.watching.key_history import KeyHistory, LatestTimes, exchange
 
 
 def warm() -> None:

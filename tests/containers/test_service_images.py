@@ -139,7 +139,7 @@ print(json.dumps([said["bomFormat"], named, pairs((one.name, one.version) for on
 
 def test_an_edge_has_no_compiler_of_kernels_and_imports_every_source() -> None:
     modules = [
-        *("tamis_edge.service", "tamis_edge.sources.file.replay", "tamis_edge.sources.mqtt"),
+        *("tamis_edge.service", "tamis_edge.sources.file", "tamis_edge.sources.mqtt"),
         "tamis.recordings.times",
     ]
     program = f"""

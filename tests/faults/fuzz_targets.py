@@ -23,7 +23,7 @@ from tamis.plan.parts import cut
 from tamis.query.parse import catalog_of, parse
 from tamis_alerts.episodes_app import read_alarm
 from tamis_edge.decode.decoder import Decoded, Decoder
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.http import TooManyError, split
 from tamis_registry.kafka.reports import read_observation
 

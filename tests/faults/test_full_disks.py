@@ -15,7 +15,7 @@ from tests.faults.loaded_fleet import LoadedFleet, loaded_fleet
 from tests.fixtures.small_disk import fill, small_disk
 
 from tamis.local.fleet import TRY_AGAIN
-from tamis_edge.storage.reserve import RESERVE
+from tamis_edge.storage.disk import RESERVE
 
 EDGE_DISK = RESERVE + 18 * 2**20
 JOINER_DISK = 128 * 2**20

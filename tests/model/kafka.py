@@ -26,10 +26,10 @@ from tamis.plan.model import Plan
 from tamis.recordings.json_values import Offence
 from tamis_edge.core import max_ahead
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.decode.decoder import Decoded, Decoder
-from tamis_edge.decode.field_map import FieldMap
-from tamis_edge.storage.disk_errors import DiskError
+from tamis_edge.source_fields import FieldMap
+from tamis_edge.storage.disk import DiskError
 
 Place = tuple[str, int]  # topic and partition
 

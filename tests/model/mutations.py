@@ -17,16 +17,16 @@ from tamis.messaging.records import progress_record
 from tamis.omission.stream import OmissionState
 from tamis.plan.model import Plan, StreamPlan
 from tamis.planning import topic_readers
-from tamis_edge.core import max_ahead, shard_run
+from tamis_edge.core import cursor, max_ahead
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.core.topic_run import TopicRun
 from tamis_edge.decode.decoder import Decoder
 from tamis_edge.publishing.publisher import Publisher
 from tamis_edge.publishing.spooling import Spooling
-from tamis_edge.shards.worker import Worker
+from tamis_edge.shards.worker import Serving, Worker
 from tamis_edge.sources.kafka.topic import KafkaTopic
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.records.envelopes import Envelopes, ProgressRecord
@@ -286,7 +286,7 @@ def settled_later() -> Patches:
 
 def replayed_as_new() -> Patches:
     """What a restart reads again counts under the plan that it takes up (`replay_version`)."""
-    return [(shard_run, "end_of_reread", lambda *_: 0)]
+    return [(cursor, "end_of_reread", lambda *_: 0)]
 
 
 def untold_ended() -> Patches:
@@ -366,9 +366,8 @@ def fetched_again() -> Patches:
         self._stop()
         self.source.start(offset, decoder)
 
-    def drop(self: Worker) -> None:
+    def drop(self: Worker, _: Serving) -> None:
         self._stop()
-        self.run = None
 
     return [(Worker, "_start", start), (Worker, "_drop", drop)]
 

@@ -23,7 +23,7 @@ from tamis.messaging.topics import ALARMS, FRONTIERS, PLANS
 from tamis.plan.json_form import alerts_of, decode_plan, version_of
 from tamis.plan.model import Plan
 from tamis.telemetry import Metrics, get_logger
-from tamis.telemetry.essential_threads import WorkerThread
+from tamis.telemetry.threads import WorkerThread
 from tamis_alerts.core.rules import Rule, rules_of
 from tamis_alerts.kafka_reads import offset_range
 

@@ -27,7 +27,7 @@ from tamis.messaging.topics import (
 )
 from tamis.settings import KafkaSettings, ServiceSettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, get_logger
-from tamis.telemetry.stop_deadline import end_after
+from tamis.telemetry.health import end_after
 from tamis_alerts.episodes_app import NO_PARTITIONS, EpisodesApp, has_states
 from tamis_alerts.faust_credentials import credentials
 from tamis_alerts.fleet_view import FleetView

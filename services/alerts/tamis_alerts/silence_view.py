@@ -20,7 +20,7 @@ from tamis.messaging.silences import SILENCE as SILENCE_KIND
 from tamis.messaging.topic_reader import Record, TopicReader, UnreadableRecords
 from tamis.messaging.topics import SILENCES
 from tamis.telemetry import Metrics, get_logger
-from tamis.telemetry.essential_threads import WorkerThread
+from tamis.telemetry.threads import WorkerThread
 
 REQUEST_SECONDS = 5.0
 # The wait before the service looks again for a topic that it did not find or may not read.

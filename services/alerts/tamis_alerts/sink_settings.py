@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, model_validator
 
 from tamis.settings.yaml_file import Referred, Secret
-from tamis.web.addresses import is_loopback
+from tamis.web.tls import is_loopback
 from tamis_alerts.templates import HtmlTemplate, TemplateText
 
 # The name of the log as a sink.

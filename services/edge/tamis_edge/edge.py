@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from tamis.errors import UnavailableError
+from tamis.messaging.records import Ack
 from tamis.plan.model import Plan
 from tamis.settings import KafkaSettings
 from tamis.settings.http_security import HttpSecurity
-from tamis.telemetry.disk_space import disk_trouble
+from tamis.telemetry.health import disk_trouble
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis.web.authentication import Reason
@@ -26,16 +27,14 @@ from tamis_edge.plan_reader import PlanFile, PlanReader
 from tamis_edge.publishing.dead_letter_files import DeadLetterFiles
 from tamis_edge.publishing.publisher import Publisher
 from tamis_edge.settings import EdgeConfig
-from tamis_edge.shards.alignment import too_far_ahead
-from tamis_edge.shards.reports import Reports
+from tamis_edge.shards.reports import Acks
 from tamis_edge.shards.worker import Worker
-from tamis_edge.sources.backfill import BackfillSources
+from tamis_edge.sources.backfill import BackfillSources, too_far_ahead
 from tamis_edge.sources.base import Source, SourceShard
 from tamis_edge.sources.journal_shard import STRAY, JournalShard
 from tamis_edge.sources.opening import HttpAccess, KafkaAccess, open_again, open_sources
-from tamis_edge.storage.disk_errors import DiskError
+from tamis_edge.storage.disk import DiskError, Reserve
 from tamis_edge.storage.journal import Journal
-from tamis_edge.storage.reserve import Reserve
 from tamis_edge.storage.spool import Spool
 from tamis_edge.telemetry import EdgeTelemetry
 
@@ -85,7 +84,7 @@ class Edge:
         file = PlanFile(data, config.streams)
         self.plans = PlanReader(kafka, file, self.publisher.partition_counts, self._wake.set, config.name)
         self.workers: dict[str, Worker] = {}
-        self._reports = Reports(config.name, "", self.publisher)
+        self._acks = Acks(self.publisher)
         access = KafkaAccess(kafka, self._last_commit, self._count_lost, stopping)
         again = partial(open_again, edge=config.name, journal=self.journal, wake=self._wake.set, kafka=access)
         self._backfills = BackfillSources(config.sources, again)
@@ -193,7 +192,7 @@ class Edge:
             worker.commit(now)
             worker.report(now, failing)
         if all(worker.source.stream == STRAY for worker in self.workers.values()):
-            self._reports.live(now, failing)
+            self._acks.send(Ack.of_edge(self.config.name, now, failing), now)
         if now >= self._show_at:
             self._show_at = now + SHOW_EVERY
             if not self.reserve.held:

@@ -22,8 +22,8 @@ from tamis.plan.json_form import decode_plan
 from tamis.plan.model import Plan
 from tamis.plan.parts import NewestParts, cut
 from tamis.settings import KafkaSettings
-from tamis.telemetry.essential_threads import WorkerThread
 from tamis.telemetry.logs import get_logger
+from tamis.telemetry.threads import WorkerThread
 from tamis_edge.core.missing_functions import able, lacking, needed
 
 _log = get_logger("edge.plans")

@@ -14,9 +14,9 @@ from tamis.recordings.times import TimeUnit
 from tamis.settings.kafka import Mechanism, Protocol
 from tamis.settings.yaml_file import Secret, read_yaml
 from tamis.web.tls import CertificateFiles
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.source_fields import (
     STREAM,
+    FieldMap,
     FieldPathText,
     Host,
     KafkaTopicName,
@@ -24,7 +24,7 @@ from tamis_edge.source_fields import (
     StreamName,
     levels,
 )
-from tamis_edge.storage.reserve import RESERVE
+from tamis_edge.storage.disk import RESERVE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -42,6 +42,15 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def beside(self, directory: Path) -> Self:
+        """The part of the configuration with its files relative to `directory`."""
+        files: dict[str, object] = {
+            name: directory / value if isinstance(value, Path) else value.beside(directory)
+            for name, value in self
+            if isinstance(value, Path | _Part)
+        }
+        return self.model_copy(update=files)
 
 
 class _Source(_Part):
@@ -96,11 +105,6 @@ class MqttTls(_Part):
         password = self.key_password.get_secret_value() if self.key_password else None
         return CertificateFiles(self.certificate, self.key, password)
 
-    def beside(self, directory: Path) -> Self:
-        """The files relative to `directory`."""
-        files = {name: getattr(self, name) for name in ("ca", "certificate", "key")}
-        return self.model_copy(update={name: directory / path for name, path in files.items() if path})
-
 
 class MqttSource(_Source):
     """A subscription with acknowledged delivery. `{stream}` as a level of `topic` stands for the stream's
@@ -133,11 +137,6 @@ class MqttSource(_Source):
             raise ValueError("a password needs a username")
         return self
 
-    def beside(self, directory: Path) -> Self:
-        """The source with its files relative to `directory`."""
-        tls = self.tls if isinstance(self.tls, bool) else self.tls.beside(directory)
-        return self.model_copy(update={"tls": tls})
-
 
 class SchemaRegistry(_Part):
     """The schema registry of one source, in place of that of `TAMIS_SCHEMA_REGISTRY_…`."""
@@ -150,10 +149,6 @@ class SchemaRegistry(_Part):
     """Password of this user."""
     ca: Path | None = None
     """PEM file of the authorities to trust. By default those of certifi."""
-
-    def beside(self, directory: Path) -> Self:
-        """The registry with its file relative to `directory`."""
-        return self.model_copy(update={"ca": directory / self.ca}) if self.ca else self
 
 
 class KafkaSource(_Source):
@@ -202,14 +197,6 @@ class KafkaSource(_Source):
     """Form of the readings. Avro and Protobuf are in the wire format of a schema registry."""
     schema_registry: SchemaRegistry | None = None
 
-    def beside(self, directory: Path) -> Self:
-        """The source with its files relative to `directory`."""
-        files = {name: getattr(self, name) for name in ("token_ca", "ca", "certificate", "key")}
-        found: dict[str, object] = {name: directory / path for name, path in files.items() if path}
-        if self.schema_registry is not None:
-            found["schema_registry"] = self.schema_registry.beside(directory)
-        return self.model_copy(update=found)
-
     @model_validator(mode="after")
     def _registry_is_used(self) -> Self:
         if self.schema_registry is not None and self.format == "json":
@@ -232,10 +219,6 @@ class FileSource(_Source):
     speed: Annotated[float, Field(gt=0)] | Literal["max"] = "max"
     """Event time divided by wall time: 1 replays at the pace of the recording. `max` is as fast as possible.
     """
-
-    def beside(self, directory: Path) -> Self:
-        """The source with its path relative to `directory`."""
-        return self.model_copy(update={"path": directory / self.path})
 
 
 AnySource = Annotated[HttpSource | MqttSource | KafkaSource | FileSource, Field(discriminator="kind")]
@@ -272,16 +255,6 @@ class Http(_Part):
     tls: Literal["proxy"] | Tls | None = None
     """`proxy` says that a proxy in front of the edge terminates TLS; a mapping names the edge's certificate.
     """
-
-    def beside(self, directory: Path) -> Self:
-        """The configuration with the paths of files that are relative to a directory."""
-        changes: dict[str, object] = {}
-        if self.tokens_file is not None:
-            changes["tokens_file"] = directory / self.tokens_file
-        if isinstance(self.tls, Tls):
-            files = {"certificate": directory / self.tls.certificate, "key": directory / self.tls.key}
-            changes["tls"] = self.tls.model_copy(update=files)
-        return self.model_copy(update=changes)
 
 
 class Batch(_Part):
@@ -387,9 +360,7 @@ def load_config(path: Path | None) -> EdgeConfig:
     if path is None:
         return EdgeConfig()
     config = read_yaml(path, EdgeConfig, "services/edge/example.yaml")
-    sources = [
-        source if isinstance(source, HttpSource) else source.beside(path.parent) for source in config.sources
-    ]
+    sources = [source.beside(path.parent) for source in config.sources]
     return config.model_copy(update={"sources": sources, "http": config.http.beside(path.parent)})
 
 

@@ -1,18 +1,21 @@
-"""Checks of the texts in a source's configuration, which would otherwise be taken literally and never match.
+"""Fields in a source's configuration: checks of their texts, and the mapping of a reading to columns.
 
-Each function returns its text, or raises ValueError with what would work.
+A wrong text would otherwise be taken literally and never match. Each check returns its text, or raises
+ValueError with what would work.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator
 
 from tamis.messaging.topics import is_stream_name
-from tamis.recordings.field_paths import parsed
+from tamis.recordings.field_paths import FieldPath, of_column, parsed
+from tamis.recordings.times import TimeUnit
 
 STREAM = "{stream}"
 SHARE = "$share"  # begins the filter of a shared subscription, before the group and the topic
@@ -123,3 +126,20 @@ StreamName = Annotated[str, AfterValidator(_stream)]
 Host = Annotated[str, AfterValidator(_host)]
 KafkaTopicName = Annotated[str, AfterValidator(_kafka_topic)]
 MqttFilter = Annotated[str, AfterValidator(_mqtt_filter)]
+
+
+@dataclass(frozen=True)
+class FieldMap:
+    """The mapping from the fields of a source's readings to a stream's columns.
+
+    `fields`: the path of a column's value in a reading (`"data.temp"`); without a path the column's name is
+    the path. `unit`: the time unit of TIMESTAMPs that are numbers; None: the
+    unit that the stream declares, or microseconds.
+    """
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    unit: TimeUnit | None = None
+
+    def path(self, column: str) -> FieldPath:
+        """The path to a column's value. Raises ValueError if `fields` has none for it."""
+        return parsed(self.fields[column]) if column in self.fields else of_column(column)

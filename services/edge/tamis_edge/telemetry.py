@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from tamis.telemetry.metrics import Metrics
-from tamis_edge.core.counts import DECISIONS
-from tamis_edge.core.progress import START_OF_TIME
+from tamis_edge.core.outbox import DECISIONS, START_OF_TIME
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.shards.worker import Worker
 from tamis_edge.storage.journal import Journal

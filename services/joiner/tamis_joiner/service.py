@@ -14,8 +14,8 @@ from tamis.messaging.heartbeat_sender import LOOP_SECONDS, HeartbeatSender
 from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.probe import KafkaProbe, wait_for_topics
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
+from tamis.settings.common import private_directory
 from tamis.settings.known_variables import warn_of_unknown_variables
-from tamis.settings.private_files import private_directory
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
 from tamis_joiner.checkpoint.files import Checkpoint
 from tamis_joiner.checkpoint.location import LocalFiles, Location

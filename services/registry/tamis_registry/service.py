@@ -18,8 +18,8 @@ from tamis.settings.http_security import http_security
 from tamis.settings.known_variables import warn_of_unknown_variables
 from tamis.settings.schema_registry import SchemaRegistrySettings
 from tamis.telemetry import Health, Metrics, TelemetryServer, configure_logs, get_logger
+from tamis.telemetry.health import end_after
 from tamis.telemetry.server import HttpServer
-from tamis.telemetry.stop_deadline import end_after
 from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.http.api import application
 from tamis_registry.proving.pool import provers_of

@@ -79,7 +79,7 @@ class _Subcommands(click.Group):
 
             ctx.fail(f"there is no command '{name}'; {suggest(name, modules(), '`tamis --help` lists them')}")
         if not ctx.resilient_parsing and name in modules() and modules()[name].parent.name in _KEEP_READINGS:
-            from tamis.settings.private_files import keep_new_files_private
+            from tamis.settings.common import keep_new_files_private
 
             keep_new_files_private()
         return super().resolve_command(ctx, args)

@@ -17,7 +17,7 @@ from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import ACKS
 from tamis.settings import ServiceSettings
 from tamis.sizing.figures import unit_costs
-from tamis.telemetry.disk_space import disk_trouble
+from tamis.telemetry.health import disk_trouble
 
 PORTS = {9092: "Kafka", 8181: "the registry", 8282: "readings over HTTP"}
 GIB = 2**30

@@ -22,8 +22,8 @@ from tamis.identity_cache import IdentityCache
 from tamis.identity_diff import identity_diff
 from tamis.plan.wire import MOST_CACHED
 from tamis.predicates import Predicate
-from tamis.predicates.columns import array_of
 from tamis.predicates.evaluation import Dispatcher
+from tamis.predicates.keys import array_of
 
 Bools = npt.NDArray[np.bool_]
 

@@ -19,8 +19,8 @@ from tamis.omission.batch import retained_by_key
 from tamis.omission.columns import Sides
 from tamis.omission.exact_ranks import ExactRanks, ExactValues
 from tamis.omission.stream import OmissionState
-from tamis.omission.window_extremes.batch import retained_in_windows
-from tamis.omission.window_extremes.stream import WindowState
+from tamis.omission.window_batch import retained_in_windows
+from tamis.omission.window_stream import WindowState
 from tamis.plan.model import Entry
 from tamis.query.model import Window
 

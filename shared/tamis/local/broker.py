@@ -26,7 +26,7 @@ from tamis.local.broker_security import ADMIN, BrokerSecurity
 from tamis.local.broker_settings import HOST, Listener, new_cluster_id, write_settings
 from tamis.local.parent_death_signal import with_parent_death_signal
 from tamis.local.service_process import free_ports
-from tamis.settings.private_files import OTHERS, private_directory
+from tamis.settings.common import OTHERS, private_directory
 
 _LOCK_SECONDS = 5.0
 

@@ -21,7 +21,7 @@ from tamis.query.file_access import SETTING
 from tamis.query.names import suggest
 from tamis.settings import KafkaSettings
 from tamis.settings.client import registry_client
-from tamis.settings.private_files import private_directory
+from tamis.settings.common import private_directory
 from tamis.web.registry_client import difference
 
 if TYPE_CHECKING:

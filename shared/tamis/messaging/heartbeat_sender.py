@@ -11,8 +11,8 @@ from tamis.messaging.connection import Connection
 from tamis.messaging.heartbeats import Heartbeat
 from tamis.messaging.topics import HEARTBEATS
 from tamis.settings import KafkaSettings
-from tamis.telemetry.background_thread import BackgroundThread
 from tamis.telemetry.logs import get_logger
+from tamis.telemetry.threads import BackgroundThread
 
 PERIOD_SECONDS = 2.0
 # One that comes later says nothing about now.

@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient
 from tamis.messaging.authorization import RightsCheck
 from tamis.messaging.connection import AUTHENTICATION_FAILED, Connection
 from tamis.settings import KafkaSettings
-from tamis.telemetry.background_thread import BackgroundThread
 from tamis.telemetry.health import Health
 from tamis.telemetry.logs import get_logger
+from tamis.telemetry.threads import BackgroundThread
 
 _log = get_logger("kafka")
 

@@ -12,8 +12,8 @@ There are two implementations:
 - The stream form (`OmissionState`) decides batches of tuples as they arrive. Its live tuples are in a
   `slot_pool`, and `stream_kernel` advances them.
 
-`window_extremes` has both forms for hopping and tumbling windows. `cai_algorithm_1` is the paper's algorithm,
-for comparison. The whole package is pure: it takes columns and returns decisions.
+`window_batch` and `window_stream` are the same for hopping and tumbling windows. The whole package is pure:
+it takes columns and returns decisions.
 """
 
 from tamis.omission.batch import Ties, retained, retained_by_key

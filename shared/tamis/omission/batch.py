@@ -15,16 +15,18 @@ from tamis.omission.columns import (
     Floats,
     Int64s,
     Sides,
+    Span,
+    as_delay,
+    as_span,
     check_rule,
     finite_order,
     floats,
     int64s,
     refuse_nan,
     same_length,
+    ticks,
 )
 from tamis.omission.nearest_neighbours import by_neighbours
-from tamis.omission.ticks import as_delay, as_span
-from tamis.omission.time_columns import Span, ticks
 from tamis.row_order import by_key_and_time, by_time
 
 Ties = Literal["fewest", "strict"]
@@ -57,7 +59,7 @@ def retained(
     `ties="fewest"` no smaller set does; `"strict"` is cai-2021, Algorithm 1: equal values at different
     times don't bracket, and of exact duplicates one is kept.
 
-    `times`: int64 ticks, in any order, equal ones allowed, or dates (`tamis.omission.time_columns`);
+    `times`: int64 ticks, in any order, equal ones allowed, or dates (`tamis.omission.columns`);
     `values`: numbers, not NaN; both of shape (n,). `interval`: in the ticks of the times; for dates
     microseconds or a duration such as `timedelta(seconds=30)`; 0 retains all. `max_delay`, in the same
     units: the longest time that a decision may wait (tuples are decided in order of time, and the tuples

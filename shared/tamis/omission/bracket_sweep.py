@@ -38,8 +38,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tamis.kernels import njit
-from tamis.omission.columns import Bools, Flags, Floats, Int64s
-from tamis.omission.ticks import NEVER
+from tamis.omission.columns import NEVER, Bools, Flags, Floats, Int64s
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.kernels import njit
-from tamis.omission.columns import Bools, Flags, Floats, Int64s
-from tamis.omission.ticks import NEVER
+from tamis.omission.columns import NEVER, Bools, Flags, Floats, Int64s
 
 ABOVE, BELOW, RETAINED = np.uint8(1), np.uint8(2), np.uint8(4)
 SIDES = np.uint8(ABOVE | BELOW)

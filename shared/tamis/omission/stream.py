@@ -8,10 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.omission.columns import (
+    NEVER,
     Flags,
     Floats,
     Int64s,
     Sides,
+    as_delay,
+    as_span,
     check_rule,
     finite_order,
     int64s,
@@ -32,7 +35,6 @@ from tamis.omission.slot_pool import (
     with_tuples,
 )
 from tamis.omission.stream_kernel import advance
-from tamis.omission.ticks import NEVER, as_delay, as_span
 from tamis.row_order import by_key_and_time
 
 
@@ -99,7 +101,7 @@ class OmissionState:
     Every window of length `interval` gets a published tuple with its extreme value, as by `retained`, for
     every order of arrival and all batches and watermarks. If tuples arrive in order, as many are published as
     by `retained`. Equal values are treated as with `fewest`; for `strict` the stream form is Algorithm 1
-    itself (`tamis.omission.cai_algorithm_1`).
+    itself (`tests.oracle.omission.cai_algorithm_1`).
 
     >>> state = OmissionState(10, "above")
     >>> state.offer([7, 7, 7], [0, 2, 4], [5.0, 1.0, 3.0], [0, 1, 2], now=0)
@@ -246,11 +248,6 @@ class OmissionState:
     def held_ids(self) -> Int64s:
         """Handles of all undecided tuples, ascending."""
         return np.sort(self.held()[0])
-
-    def oldest_held_time(self) -> int | None:
-        """The least event time among the held tuples; None if none is held."""
-        times = self.held()[1]
-        return int(times.min()) if len(times) else None
 
     def next_deadline(self) -> int | None:
         """The moment on the caller's clock when `decide` must be called even if no tuple arrives; None for

@@ -34,7 +34,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tamis.kernels import njit
-from tamis.omission.columns import Int64s
+from tamis.omission.columns import NEVER, Int64s
 from tamis.omission.slot_pool import (
     AHEAD,
     AT_ONCE,
@@ -47,7 +47,6 @@ from tamis.omission.slot_pool import (
     Pool,
     Work,
 )
-from tamis.omission.ticks import NEVER
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,8 +8,7 @@ path is then the value of `TAMIS_X_FILE`:
     tamis edge --config edge.yaml
 """
 
-from tamis.settings.common import ServiceSettings, load
+from tamis.settings.common import ServiceSettings, TableSettings, load
 from tamis.settings.kafka import KafkaSettings
-from tamis.settings.tables import TableSettings
 
 __all__ = ["KafkaSettings", "ServiceSettings", "TableSettings", "load"]

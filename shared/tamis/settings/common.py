@@ -1,8 +1,13 @@
-"""Settings that all services share: directory, logs, and address of the telemetry server."""
+"""Settings that services share: directory, logs, address of the telemetry server, and directories of tables.
+
+The files of services are private: only their own user can read them, whatever the umask of the shell is.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
+import stat
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -10,8 +15,38 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from tamis.errors import InputError
-from tamis.settings.private_files import private_directory
+from tamis.query.file_access import UNRESTRICTED, FileAccess
 from tamis.settings.secret_files import EnvironmentSettings
+
+_log = logging.getLogger("tamis.settings")
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+"""Rights of the group and of all other users."""
+
+
+def keep_new_files_private() -> None:
+    """Give no other user a right to the files and directories that this process and its children make."""
+    os.umask(OTHERS)
+
+
+def private_directory(path: Path) -> Path:
+    """Make a directory, with its parents, that only this user may enter. One that exists, such as that of an
+    earlier version, loses the rights of others, unless it isn't the service's own: one of another user, one
+    that all users share, or one with files of other users.
+    """
+    path.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
+    found = path.stat()
+    if found.st_mode & OTHERS and not found.st_mode & stat.S_ISVTX and _is_own(path, found.st_uid):
+        path.chmod(found.st_mode & stat.S_IRWXU)
+        _log.info("%s: other users may no longer enter this directory", path)
+    return path
+
+
+def _is_own(path: Path, owner: int) -> bool:
+    if owner != os.geteuid():
+        return False
+    with os.scandir(path) as entries:
+        return all(entry.stat(follow_symlinks=False).st_uid == owner for entry in entries)
 
 
 class ServiceSettings(EnvironmentSettings):
@@ -97,3 +132,30 @@ def load(settings: type[S]) -> S:
             for fault in error.errors(include_url=False, include_input=False)
         ]
         raise InputError("; ".join(faults), where="environment", hint="correct the named variables") from None
+
+
+class TableSettings(BaseSettings):
+    """`TAMIS_TABLES`: directories, with the system's path separator between them. Everybody who may apply
+    statements can read every CSV and Parquet file in them.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="TAMIS_", frozen=True)
+
+    tables: str = ""
+    """Directories with the files of [tables](sql.md#files-of-tables-and-patterns), or single files, separated
+    by `:`. Without it the registry reads no file, and refuses `CREATE TABLE`.
+    """
+
+    @property
+    def registry(self) -> FileAccess:
+        """The files that statements may name at the registry. The address of a client doesn't count, since
+        a proxy or another user of this machine also sends from loopback.
+        """
+        return FileAccess.from_setting(self.tables)
+
+    @property
+    def joiner(self) -> FileAccess:
+        """Access to the files that tables in plans name. Without TAMIS_TABLES every file may be read, since
+        the registry has checked them.
+        """
+        return FileAccess.from_setting(self.tables) if self.tables else UNRESTRICTED

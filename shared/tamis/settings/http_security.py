@@ -16,8 +16,7 @@ from tamis.errors import InputError
 from tamis.settings.secret_files import EnvironmentSettings
 from tamis.settings.token_file import TokenFile
 from tamis.telemetry.logs import get_logger
-from tamis.web.addresses import is_loopback
-from tamis.web.tls import CertificateFiles, Certificates
+from tamis.web.tls import CertificateFiles, Certificates, is_loopback
 
 _log = get_logger("http")
 

@@ -26,8 +26,7 @@ from tamis.identity_cache import IdentityCache
 from tamis.kernels import njit
 from tamis.predicates import Predicate
 from tamis.predicates.boxes import Box
-from tamis.predicates.selectivity import Distribution, Observed, Uniform
-from tamis.predicates.selectivity.measure import measure
+from tamis.predicates.selectivity import Distribution, Observed, Uniform, measure
 from tamis.query.model import ColumnDef, StreamDef
 
 Floats = npt.NDArray[np.float64]

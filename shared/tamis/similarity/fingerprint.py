@@ -10,7 +10,6 @@ import numpy.typing as npt
 from tamis.errors import InputError
 from tamis.kernels import njit
 from tamis.similarity.best_fit import LEAST_VARIANCE
-from tamis.similarity.columns import column
 from tamis.similarity.sliding_transform import (
     ANCHOR,
     STALE,
@@ -24,7 +23,7 @@ from tamis.similarity.sliding_transform import (
     tolerance,
     turns,
 )
-from tamis.similarity.watch_kernel import EQUAL, MARKS, RUN, append
+from tamis.similarity.watch_kernel import EQUAL, MARKS, RUN, append, column
 
 Complexes = npt.NDArray[np.complex128]
 

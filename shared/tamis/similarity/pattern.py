@@ -1,9 +1,19 @@
-"""Patterns: the shapes that are searched in a series, with tolerance and ranges of scale and shift."""
+"""Patterns: the shapes that are searched in a series, with tolerance and ranges of scale and shift.
+
+Every window that matches a pattern is within the limits of its `internal_query`; most others are not. Figure
+7.2 of goldin-1997 has the rows of deviation and mean exchanged; its section 7.5.3 is right, with two
+corrections:
+
+- Where a numerator is negative, the quotient is least at the least scale, not at the greatest. With the
+  paper's formula, windows that match would be dismissed.
+- The distance of the normal forms is limited only if epsilon is less than the pattern's deviation. The paper
+  has this condition reversed. Otherwise all windows with an allowed deviation and mean have to be verified.
+"""
 
 from __future__ import annotations
 
-from math import hypot, inf, isnan
-from typing import Any
+from math import hypot, inf, isnan, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +41,8 @@ class Pattern:
     None as a range, or as one of its ends, means that there is no limit. Rounding decides nothing: a distance
     that exceeds epsilon by no more than 10^-12 of the greater of epsilon and the pattern's deviation matches.
 
+    `mean`, `mean_low`, `deviation` and `centred` are the moments of `values`; see `Moments`.
+
     `InputError` is raised for fewer than two values, equal values, values that aren't finite or exceed 1e150,
     an empty range, and for an epsilon that every window would pass, also by this allowance.
     """
@@ -46,7 +58,8 @@ class Pattern:
     ) -> None:
         where = f"pattern {name}"
         self.name = name
-        self._moments = found = moments(where, values)
+        of_values = moments(where, values)
+        self.mean, self.mean_low, self.deviation, self.centred = of_values
         self.values: Floats = np.array(values, dtype=np.float64)
         self.values.flags.writeable = False
         self.scale = _range(where, "scale", scale)
@@ -57,7 +70,7 @@ class Pattern:
         self.epsilon = _number(where, "epsilon", epsilon)
         if not 0 <= self.epsilon < inf:
             raise InputError(f"epsilon is {epsilon}", where=where, hint="it must be finite and at least 0")
-        least = _limit(found, self.scale, self.shift)
+        least = _limit(of_values, self.scale, self.shift)
         if self.limit >= least:
             raise InputError(
                 f"every window would match, since epsilon is {self.epsilon:g}",
@@ -73,26 +86,6 @@ class Pattern:
 
     def __len__(self) -> int:
         return len(self.values)
-
-    @property
-    def mean(self) -> float:
-        """The mean of the values."""
-        return self._moments.mean
-
-    @property
-    def mean_low(self) -> float:
-        """The exact mean less `mean`, which is rounded."""
-        return self._moments.mean_low
-
-    @property
-    def deviation(self) -> float:
-        """The square root of the mean square of `centred`."""
-        return self._moments.deviation
-
-    @property
-    def centred(self) -> Floats:
-        """The values less their mean, of shape (n,)."""
-        return self._moments.centred
 
     @property
     def limit(self) -> float:
@@ -142,3 +135,50 @@ def _number(where: str, name: str, value: Any) -> float:
     if isnan(found):
         raise InputError(f"{name} is {value!r}", where=where, hint="give a number")
     return found
+
+
+class InternalQuery(NamedTuple):
+    """Limits of the windows that may match a pattern.
+
+    `distance` is the greatest similarity distance (infinite where it has no limit); `deviation` and `mean`
+    are the closed ranges of the window's deviation and mean.
+    """
+
+    distance: float
+    deviation: tuple[float, float]
+    mean: tuple[float, float]
+
+
+def internal_query(pattern: Pattern) -> InternalQuery:
+    """The limits of the windows that may match.
+
+    >>> query = internal_query(Pattern("p", [0, 2], epsilon=0.5, scale=(0.5, 2)))
+    >>> round(query.distance, 6), [round(end, 6) for end in query.deviation], query.mean
+    (0.517638, [0.25, 3.0], (-inf, inf))
+    """
+    epsilon, deviation, mean = pattern.limit, pattern.deviation, pattern.mean
+    low_a, high_a = pattern.scale
+    low_b, high_b = pattern.shift
+    greatest = inf
+    if epsilon < deviation:
+        share = epsilon / deviation
+        # 2 - 2 sqrt(1 - share²), without cancellation where the share is small.
+        greatest = sqrt(2 * share * share / (1 + sqrt(1 - share * share)))
+    return InternalQuery(
+        distance=greatest,
+        deviation=(
+            max(_least(deviation - epsilon, low_a, high_a), 0.0),
+            -_least(-deviation - epsilon, low_a, high_a),
+        ),
+        mean=(
+            _least(mean - high_b - epsilon, low_a, high_a),
+            -_least(low_b - mean - epsilon, low_a, high_a),
+        ),
+    )
+
+
+def _least(numerator: float, low: float, high: float) -> float:
+    """The infimum of `numerator / a` over 0 < low <= a <= high, or 0 < a <= high for a `low` of 0."""
+    if numerator >= 0:
+        return numerator / high
+    return numerator / low if low > 0 else -inf

@@ -39,8 +39,7 @@ from tamis.similarity.best_fit import (
     MEAN,
     MEAN_LOW,
 )
-from tamis.similarity.internal_query import InternalQuery, internal_query
-from tamis.similarity.pattern import Pattern
+from tamis.similarity.pattern import InternalQuery, Pattern, internal_query
 from tamis.similarity.sliding_transform import Floats, Int64s, tolerance, turns
 
 Bits = npt.NDArray[np.uint64]

@@ -1,8 +1,8 @@
 """Telemetry of all services: metrics, structured logs, health and readiness.
 
 `metric_catalogue` lists every metric and `metrics` exports those of one service; `health` collects the
-checks of a service, and `server` answers `/metrics`, `/healthz` and `/readyz`. `essential_threads` ends a
-service when a thread that it needs has died.
+checks of a service, and `server` answers `/metrics`, `/healthz` and `/readyz`. `threads` has those of which
+a service needs some so much that it ends when one has died.
 """
 
 from tamis.telemetry.health import Health

@@ -1,15 +1,51 @@
-"""Health of a service: alive while its main loop runs, ready while it can do its work."""
+"""Health of a service: alive while its main loop runs, ready while it can work, and ended in time by a stop.
+
+A step that waits for a Kafka that is away, or for a rebalance, can last longer than an orchestrator waits
+before it kills the process. Such an end is a crash like any other: the next process recovers from Kafka and
+its files.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 
-from tamis.telemetry.innermost_calls import innermost_calls
 from tamis.telemetry.logs import get_logger
 
 _log = get_logger("health")
+
+_CALLS = 5
+
+
+def innermost_calls(thread: int | None) -> str:
+    """The innermost calls of a thread (its `ident`) now, the innermost first; empty if it has ended."""
+    frame = sys._current_frames().get(thread or 0)
+    calls = traceback.extract_stack(frame)[-_CALLS:] if frame is not None else []
+    return " in ".join(f"{call.name} ({Path(call.filename).name}:{call.lineno})" for call in reversed(calls))
+
+
+LEAST = 2**20  # bytes; with less, the next write is likely to fail
+
+
+def disk_trouble(folder: Path, least: int = LEAST) -> str | None:
+    """The reason why files in a folder can't be written; None if the disk has room.
+
+    >>> disk_trouble(Path("/no/such/folder"))
+    "/no/such/folder can't be read: No such file or directory"
+    """
+    try:
+        found = os.statvfs(folder)
+    except OSError as error:
+        return f"{folder} can't be read: {error.strerror}"
+    free = found.f_bavail * found.f_frsize
+    if free < least:
+        return f"{folder} has {free} bytes left; make room on the disk"
+    return None
 
 
 class Health:
@@ -101,3 +137,20 @@ class Health:
             notes = (f"{name}: {text}" for name, text in sorted(self._notes.items()))
             ready = "; ".join(["ready", *([self._detail] if self._detail else []), *notes])
         return not reasons, "\n".join(reasons) or ready
+
+
+# A stop without Kafka mostly takes half a second. Docker kills after ten seconds.
+STOP_SECONDS = 8.0
+
+
+def end_after(seconds: float = STOP_SECONDS, leave: Callable[[int], object] = os._exit) -> None:
+    """End the process with exit code 0 after `seconds`, unless it has ended by itself before."""
+    timer = threading.Timer(seconds, _leave, (seconds, leave))
+    timer.daemon = True  # it doesn't keep a process that has ended in order
+    timer.start()
+
+
+def _leave(seconds: float, leave: Callable[[int], object]) -> None:
+    step = innermost_calls(threading.main_thread().ident)
+    _log.warning("stopped in the middle of a step that takes too long", seconds=seconds, step=step)
+    leave(0)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-from tamis.telemetry.metric_catalogue import CATALOGUE
+from tamis.telemetry.metric_catalogue import CATALOGUE, LATENCY_BUCKETS
 
 
 class Metrics:
@@ -28,19 +28,15 @@ class Metrics:
         for metric in CATALOGUE:
             if metric.service not in (service, "all"):
                 continue
+            family = metric.name, metric.help, metric.labels
             if metric.kind == "counter":
-                self._counters[metric.name] = Counter(
-                    metric.name, metric.help, metric.labels, registry=self.registry
-                )
+                self._counters[metric.name] = Counter(*family, registry=self.registry)
             elif metric.kind == "gauge":
-                self._gauges[metric.name] = Gauge(
-                    metric.name, metric.help, metric.labels, registry=self.registry
-                )
+                self._gauges[metric.name] = Gauge(*family, registry=self.registry)
                 self._labels[metric.name] = set()
             else:
-                self._histograms[metric.name] = Histogram(
-                    metric.name, metric.help, metric.labels, registry=self.registry, buckets=metric.buckets
-                )
+                histogram = Histogram(*family, registry=self.registry, buckets=LATENCY_BUCKETS)
+                self._histograms[metric.name] = histogram
         self.set("tamis_build_info", 1, service=service, version=version("tamis"))
 
     def inc(self, name: str, amount: float = 1, **labels: str) -> None:

@@ -2,12 +2,10 @@
 
 | module | contents |
 |---|---|
-| `series_watcher` | all watches of one base stream |
-| `pattern_group` | the patterns that share an index, for many series |
+| `series_watcher` | all watches of one base stream, and the patterns that share an index |
 | `window_group` | the window functions of one value |
-| `key_history` | the latest readings of each key, for window functions |
+| `key_history` | the latest readings of each key, for window functions, and their event times |
 | `watched_columns` | the columns of one watch over a batch |
-| `latest_times` | the event times of the latest readings of each series |
 
 Edges and `tamis run` use the same code. The package is pure.
 """

@@ -3,23 +3,95 @@
 A page of another site in a user's browser must not reach a server on that machine's loopback or network.
 The requests of such a page have its Origin. With DNS rebinding (the site's own name points to this machine)
 they have a Host that isn't ours. Requests without an Origin, such as those for images, have Sec-Fetch-Site.
+
+A body is limited in its size, and in the time until it is whole, however a route reads it. The headers of
+every answer limit what a browser does with it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Iterable
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tamis.web.answer_headers import with_safe_headers
-from tamis.web.body import LimitedBody
-from tamis.web.problems import problem
+from tamis.web.problems import problem, status_problem
+
+# An answer is data: opened in a browser it loads, runs and frames nothing. Pages have policies of their own.
+SAFE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def with_safe_headers(send: Send) -> Send:
+    """A `send` that adds `SAFE_HEADERS` where the application has set no others."""
+
+    async def send_safely(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in SAFE_HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return send_safely
+
+
+# A client that needs longer blocks others on purpose, or has a broken connection.
+SECONDS = 30.0
+
+
+class LimitedBody:
+    """`receive` and `send` of a request whose body has at most `limit` bytes.
+
+    `receive` raises HTTPException for a body that is too large (413) or too slow (408). If the answer has
+    begun, it says instead that the client has gone, which ends the answer.
+    """
+
+    def __init__(self, receive: Receive, send: Send, limit: int) -> None:
+        self._receive, self._send, self._limit = receive, send, limit
+        self._size = 0
+        self._deadline: float | None = None
+        self._whole = self._answered = False
+
+    async def send(self, message: Message) -> None:
+        """Pass on a part of the answer."""
+        self._answered = True
+        await self._send(message)
+
+    async def receive(self) -> Message:
+        """The next part of the body, and after the body the client's end."""
+        if self._whole:
+            return await self._receive()
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + SECONDS
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            return self._refuse(408, f"the body did not come within {SECONDS:g} s")
+        self._size += len(message.get("body", b""))
+        if self._size > self._limit:
+            return self._refuse(413, f"the limit is {self._limit} bytes; send it in parts")
+        self._whole = not message.get("more_body", False)
+        return message
+
+    def _refuse(self, status: int, detail: str) -> Message:
+        if self._answered:
+            return {"type": "http.disconnect"}
+        raise HTTPException(status, detail)
+
 
 MOST_REQUESTS = 256
 MOST_BYTES = 128 * 2**20  # of all bodies in progress
@@ -89,18 +161,16 @@ class Guard:
             # Where a proxy believes one header and this server the other, a body hides a second request
             # (RFC 9112, section 6.1).
             detail = "a request has either Transfer-Encoding or Content-Length"
-            answer = problem(HTTPStatus.BAD_REQUEST, "bad-request", "Bad Request", detail)
+            answer = status_problem(HTTPStatus.BAD_REQUEST, detail)
             answer.headers["Connection"] = "close"
             return answer
         encoding = headers.get("content-encoding", "identity").strip()
         if encoding.lower() != "identity":
             detail = f"Content-Encoding {encoding!r:.100} is not supported; send the body uncompressed"
-            status = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
-            return problem(status, "unsupported-media-type", status.phrase, detail)
+            return status_problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
         if _announced(headers) > self._body_limit:
             detail = f"the limit is {self._body_limit} bytes; send it in parts"
-            status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-            return problem(status, "request-entity-too-large", status.phrase, detail)
+            return status_problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
         return None
 
     def _stranger(self, method: str, headers: Headers) -> Response | None:
@@ -110,10 +180,10 @@ class Guard:
             return problem(HTTPStatus.MISDIRECTED_REQUEST, "wrong-host", "Wrong host", detail)
         if origin is not None and _place_of(origin) != host:
             detail = f"a page of {origin:.300} may not use this API"
-            return problem(HTTPStatus.FORBIDDEN, "forbidden", "Forbidden", detail)
+            return status_problem(HTTPStatus.FORBIDDEN, detail)
         if _is_from_another_site(method, headers):
             detail = "a page of another site may not use this API (the header Sec-Fetch-Site says so)"
-            return problem(HTTPStatus.FORBIDDEN, "forbidden", "Forbidden", detail)
+            return status_problem(HTTPStatus.FORBIDDEN, detail)
         return None
 
     def _overload(self, size: int) -> Response | None:

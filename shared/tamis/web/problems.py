@@ -29,6 +29,11 @@ def problem(status: HTTPStatus, kind: str, title: str, detail: str, **more: Any)
     return Response(orjson.dumps(document), status.value, headers, MEDIA_TYPE)
 
 
+def status_problem(status: HTTPStatus, detail: str) -> Response:
+    """The problem document of a status that says all but the detail."""
+    return problem(status, status.phrase.lower().replace(" ", "-"), status.phrase, detail)
+
+
 def answer_with_problems(app: Starlette, log: structlog.typing.FilteringBoundLogger) -> None:
     """Let the application answer with problem documents also for unknown paths, wrong methods, and internal
     errors.
@@ -39,7 +44,7 @@ def answer_with_problems(app: Starlette, log: structlog.typing.FilteringBoundLog
         status, detail = HTTPStatus(error.status_code), error.detail
         if detail == status.phrase:  # set by the router
             detail = f"there is no {request.method} {request.url.path}"
-        answer = problem(status, status.phrase.lower().replace(" ", "-"), status.phrase, detail)
+        answer = status_problem(status, detail)
         answer.headers.update(error.headers or {})  # such as the allowed methods
         return answer
 
@@ -49,8 +54,7 @@ def answer_with_problems(app: Starlette, log: structlog.typing.FilteringBoundLog
         return problem(status, "internal", "Internal error", detail)
 
     async def gone(_: Request, error: Exception) -> Response:
-        status = HTTPStatus.BAD_REQUEST
-        return problem(status, "bad-request", status.phrase, "the body is not whole")
+        return status_problem(HTTPStatus.BAD_REQUEST, "the body is not whole")
 
     app.add_exception_handler(HTTPException, http_error)
     app.add_exception_handler(ClientDisconnect, gone)

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
 from tamis.errors import InputError
+
+
+def is_loopback(host: str) -> bool:
+    """True if only processes of this machine can reach a server that listens on `host`.
+
+    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "", "10.0.0.7")]
+    [True, True, True, False, False, False]
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
 from tamis.messaging.records import END_OF_TIME, Ack
 from tamis.messaging.topics import ACKS, DEAD_LETTERS
 from tamis.plan.model import Entry, Plan
-from tamis_edge.core.messages.partitioner import partition_of
+from tamis_edge.core.records import partition_of
 
 T0 = 1_700_000_000_000_000
 

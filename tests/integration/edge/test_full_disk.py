@@ -9,7 +9,7 @@ from tests.fixtures.small_disk import fill, small_disk
 from tests.integration.edges import Bench, everything, wait_for
 from tests.unit.edge.plans import TOPIC
 
-from tamis_edge.storage.reserve import RESERVE
+from tamis_edge.storage.disk import RESERVE
 
 # The disk: the reserve of an edge by default, and some megabytes for what it stores.
 SIZE = RESERVE + 18 * 2**20

@@ -12,8 +12,8 @@ from tests.integration.edges import wait_for
 
 from tamis.local.broker import EmbeddedKafka
 from tamis.settings import KafkaSettings
-from tamis_edge.sources.kafka import partition_ends
-from tamis_edge.sources.kafka.partition_ends import PartitionEnds
+from tamis_edge.sources.kafka import partitions
+from tamis_edge.sources.kafka.partitions import PartitionEnds
 
 
 def test_a_broker_that_does_not_answer_in_time_says_nothing_about_ends(
@@ -25,7 +25,7 @@ def test_a_broker_that_does_not_answer_in_time_says_nothing_about_ends(
     config = KafkaSettings(bootstrap=empty.bootstrap).client_config()
     admin = AdminClient(dict(config))
     admin.create_topics([NewTopic("readings", 2, 1)])["readings"].result(30)
-    monkeypatch.setattr(partition_ends, "SECONDS", 1.0)
+    monkeypatch.setattr(partitions, "SECONDS", 1.0)
     ends = PartitionEnds(config, "readings")
     known: dict[int, int] = {}
 

@@ -28,7 +28,7 @@ from tamis.messaging.topics import (
     SKETCHES,
     STATEMENTS,
 )
-from tamis.predicates.selectivity import observe
+from tamis.predicates.sketch import observe
 
 NOW = 1_700_000_000_000_000
 # JSON of values; some are right for some members, and are extreme.

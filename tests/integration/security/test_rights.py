@@ -30,7 +30,7 @@ from tamis.settings import KafkaSettings
 from tamis.telemetry import Health
 from tamis.telemetry.metrics import Metrics
 from tamis_alerts.state_store import CHANGELOG, StateStore
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.plan_reader import PlanFile, PlanReader
 from tamis_edge.publishing.dead_letter_files import DeadLetterFiles
 from tamis_edge.publishing.publisher import Publisher

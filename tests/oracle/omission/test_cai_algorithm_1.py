@@ -11,11 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from benchmarks.sorted_store import SORTED_LIST
-from tests.oracle.omission.store_checks import Check, Tried, checks
-from tests.oracle.random_cases import SEED
-
-from tamis.omission import retained
-from tamis.omission.cai_algorithm_1 import (
+from tests.oracle.omission.cai_algorithm_1 import (
     LINKED_LIST,
     NONE,
     RED_BLACK_TREE,
@@ -23,6 +19,10 @@ from tamis.omission.cai_algorithm_1 import (
     Store,
     ThresholdSorter,
 )
+from tests.oracle.omission.store_checks import Check, Tried, checks
+from tests.oracle.random_cases import SEED
+
+from tamis.omission import retained
 
 READINGS = Path(__file__).parents[3] / "demo" / "data" / "suthaharan-single-hop.csv"
 STORES: tuple[Store[Any], ...] = (LINKED_LIST, SKIP_LIST, RED_BLACK_TREE, SORTED_LIST)

@@ -9,9 +9,8 @@ from tests.oracle.omission.brute_force import Bools
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.omission.bracket_sweep import sweep
-from tamis.omission.columns import Floats, Int64s, Sides
+from tamis.omission.columns import NEVER, Floats, Int64s, Sides, as_span
 from tamis.omission.nearest_neighbours import by_neighbours
-from tamis.omission.ticks import NEVER, as_span
 
 SIDES: tuple[Sides, ...] = ("above", "below", "both")
 LAST = 2**63 - 1

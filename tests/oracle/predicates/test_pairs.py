@@ -8,11 +8,12 @@ import random
 import numpy as np
 import pytest
 from tests.oracle.predicates.elementary_cells import Cells, Tree
+from tests.oracle.predicates.paper_methods import METHODS, match
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
 from tamis.predicates import Predicate
-from tamis.predicates.matching import METHODS, implies, match
+from tamis.predicates.matching import implies
 
 # Of each case's conditions every one is matched with every other.
 CONDITIONS = 12

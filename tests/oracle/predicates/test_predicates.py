@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.oracle.predicates.paper_methods import METHODS, match
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.expressions.nodes import Type
 from tamis.predicates import Predicate
-from tamis.predicates.matching import METHODS, implies, match
+from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 
 Bools = npt.NDArray[np.bool_]

@@ -11,8 +11,7 @@ from tests.oracle.random_cases import SEED, cases
 from tamis.expressions.nodes import Type
 from tamis.predicates import Predicate
 from tamis.predicates.parse import parse
-from tamis.predicates.selectivity import Observed, selectivity
-from tamis.predicates.selectivity.measure import BUDGET, by_parts, measure
+from tamis.predicates.selectivity import BUDGET, Observed, by_parts, measure, selectivity
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 4])

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.oracle.predicates.paper_methods import METHODS, match
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Type
 from tamis.predicates.cover.witness import outside
 from tamis.predicates.differences import Difference
-from tamis.predicates.matching import METHODS, implies, match
+from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 
 Bools = npt.NDArray[np.bool_]

@@ -26,7 +26,7 @@ from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.omission import OmissionState
 from tamis.omission.columns import Sides
-from tamis.omission.window_extremes.stream import WindowState
+from tamis.omission.window_stream import WindowState
 from tamis.plan.model import Entry, Input, Plan, StreamColumn, StreamPlan, TopicPlan
 from tamis.plan.omission import Omission
 from tamis.query.model import Window

@@ -10,8 +10,8 @@ from tests.unit.edge.plans import AIR, TEMP, air, domain, plan
 
 from tamis.plan.model import FormerColumns, StreamPlan
 from tamis.telemetry.metrics import Metrics
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.shards.intake import Intake
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.base import Payloads
 
 

@@ -16,10 +16,10 @@ from tamis.expressions.vectors import Vector
 from tamis.messaging.records import Ack
 from tamis.plan.model import Plan
 from tamis.telemetry.metrics import Metrics
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.shards import intake
 from tamis_edge.shards.doubts import READINGS, TOLD, Doubts, read_columns
 from tamis_edge.shards.worker import Worker
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.journal_shard import JournalShard
 
 COLUMNS = ("station", "ts", "temp", "site", "n", "ok")

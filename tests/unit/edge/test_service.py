@@ -13,14 +13,14 @@ import pytest
 from tests.unit.edge.plans import air, entry, plan, topic
 
 from tamis.settings import KafkaSettings
-from tamis.telemetry.essential_threads import DeadThreadError
 from tamis.telemetry.metrics import Metrics
+from tamis.telemetry.threads import DeadThreadError
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.edge import Edge
 from tamis_edge.settings import EdgeConfig, Http, HttpSource
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.base import Payloads, payloads
 from tamis_edge.storage.journal import Journal
 from tamis_edge.storage.spool import Spool

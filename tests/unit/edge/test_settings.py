@@ -9,8 +9,8 @@ import yaml
 from pydantic import BaseModel
 
 from tamis.errors import InputError
-from tamis_edge.core.progress import REFRESH
-from tamis_edge.http_protection import EdgeHttpSettings, protection
+from tamis_edge.core.outbox import REFRESH
+from tamis_edge.service import EdgeHttpSettings, protection
 from tamis_edge.settings import (
     EdgeConfig,
     FileSource,

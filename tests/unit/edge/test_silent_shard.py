@@ -18,8 +18,8 @@ from tamis.plan.model import Plan, StreamColumn
 from tamis.query.watches import NamedPattern, Watch
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.shard_run import ShardRun
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.shards.worker import Worker
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.journal_shard import JournalShard
 from tamis_edge.storage.journal import Journal
 

@@ -17,8 +17,8 @@ from tamis.errors import InputError
 from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector
-from tamis.omission.window_extremes.batch import panes_in, retained_in_windows
-from tamis.omission.window_extremes.stream import WindowState
+from tamis.omission.window_batch import panes_in, retained_in_windows
+from tamis.omission.window_stream import WindowState
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import Definition, Plan
 from tamis.planning.build import first_plan

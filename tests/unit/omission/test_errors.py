@@ -130,10 +130,10 @@ def test_a_new_extreme_leaves_at_once_and_the_rest_waits() -> None:
     assert state.decide(-5, 1000).published.tolist() == [0]
     state.offer([0, 0, 0], [4, 2, 3], [5.0, 4.0, 9.0], [1, 2, 3], 1001)
     assert state.decide(-1, 1001).published.tolist() == [2, 3]
-    assert state.held_ids().tolist() == [1] and state.oldest_held_time() == 4
+    assert state.held_ids().tolist() == [1] and state.held()[1].tolist() == [4]
     assert state.next_deadline() == 1101
     assert state.decide(-1, 1101).published.tolist() == [1]
-    assert state.next_deadline() is None and state.oldest_held_time() is None
+    assert state.next_deadline() is None and not state.held()[1].size
 
 
 def test_a_deadline_passes_to_a_left_bracket_that_came_later() -> None:

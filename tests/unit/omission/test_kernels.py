@@ -26,15 +26,20 @@ from tamis.omission import (
     retained,
     retained_by_key,
     stream_kernel,
+    window_batch,
 )
 from tamis.omission.stream import OmissionState
-from tamis.omission.window_extremes import panes
-from tamis.omission.window_extremes.stream import WindowState
+from tamis.omission.window_stream import WindowState
 
 
 def test_the_filter_and_the_join_need_no_further_compilation() -> None:
     warm()
-    compiled: list[Any] = [stream_kernel.advance, panes.extremes, temporal_join.windows, temporal_join.expand]
+    compiled: list[Any] = [
+        stream_kernel.advance,
+        window_batch.extremes,
+        temporal_join.windows,
+        temporal_join.expand,
+    ]
     compiled += [synopses.rising, synopses.numbered, synopses.entered, counting.joined, counting.restored]
     compiled += [
         timeless.running_sums,

@@ -8,8 +8,8 @@ import pytest
 
 from tamis.errors import InputError
 from tamis.predicates.parse import parse
-from tamis.predicates.selectivity import Sketch, Uniform, merge, observe, selectivity
-from tamis.predicates.selectivity.sample import SIZE
+from tamis.predicates.selectivity import Uniform, selectivity
+from tamis.predicates.sketch import SIZE, Sketch, merge, observe
 
 Columns = dict[str, npt.NDArray[np.generic]]
 CONDITIONS = (

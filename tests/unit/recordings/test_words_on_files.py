@@ -21,8 +21,8 @@ from tamis.errors import InputError
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording, read_recording
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.decode.field_map import FieldMap
-from tamis_edge.sources.file import rows
+from tamis_edge.source_fields import FieldMap
+from tamis_edge.sources import file_rows
 from tamis_edge.sources.http import split
 
 SQL = """CREATE STREAM s (k VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, n INT,
@@ -78,7 +78,7 @@ def test_other_separators_are_named(tmp_path: Path, between: str, name: str) -> 
         read(tmp_path, text)
     path = tmp_path / "s.csv"
     with pytest.raises(InputError, match=f"its columns are separated by {name}; write commas"):
-        rows.check(path, "csv", "rec")
+        file_rows.check(path, "csv", "rec")
     with pytest.raises(InputError, match=f"its columns are separated by {name}"):
         catalog_of(f"CREATE PATTERN p FROM '{path}' WITH (value = 'temp');")
     result = CliRunner().invoke(main, ["omit", str(path), "--interval", "5s", "--value", "temp"])
@@ -97,7 +97,7 @@ def test_wide_text_is_named(tmp_path: Path, encoding: str, form: str) -> None:
     ):
         read(tmp_path, text.encode(encoding), f"s.{form}")
     with pytest.raises(InputError, match=f"it is {wide}, and not UTF-8"):
-        rows.check(tmp_path / f"s.{form}", form, "rec")
+        file_rows.check(tmp_path / f"s.{form}", form, "rec")
     with pytest.raises(ValueError, match=f"not JSON: {wide}, and not UTF-8; send it in UTF-8"):
         split(text.encode(encoding), "application/x-ndjson")
     (offence,) = Decoder(air([topic([entry(0)])]), FieldMap()).payloads([text.encode(encoding)], NOW).offences
@@ -214,7 +214,7 @@ def test_a_file_that_is_no_text_is_named(
     with pytest.raises(InputError, match=message):
         read(tmp_path, data, f"s.{form}")
     with pytest.raises(InputError, match=message):
-        rows.check(tmp_path / f"s.{form}", form, "recording")
+        file_rows.check(tmp_path / f"s.{form}", form, "recording")
 
 
 def test_the_ending_of_a_packed_file_says_how_to_unpack_it(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.registry.test_leases import ask, started
 
 from tamis.messaging.records import Observation
-from tamis.predicates.selectivity import Sketch, observe
+from tamis.predicates.sketch import Sketch, observe
 from tamis_registry.core.plan.draft_plan import CHANCE, distance
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.records import records, recover

@@ -15,7 +15,7 @@ from tamis.errors import UnavailableError
 from tamis.messaging.records import Observation
 from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import SKETCHES
-from tamis.predicates.selectivity import merge, observe
+from tamis.predicates.sketch import merge, observe
 from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics

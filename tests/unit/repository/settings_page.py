@@ -24,7 +24,7 @@ from tamis.settings.client import ClientSettings
 from tamis.settings.schema_registry import SchemaRegistrySettings
 from tamis.settings.secret_files import SUFFIX
 from tamis_alerts.settings import AlertsConfig, RouteConfig
-from tamis_edge.http_protection import EdgeHttpSettings
+from tamis_edge.service import EdgeHttpSettings
 from tamis_edge.settings import EdgeConfig, FileSource, HttpSource, KafkaSource, MqttSource
 from tamis_joiner.settings import JoinerSettings
 from tamis_registry.settings import RegistryHttpSettings, RegistrySettings

@@ -34,7 +34,7 @@ from tamis.messaging.topics import SPECS
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings
 from tamis.settings.secret_files import SUFFIX
 from tamis_alerts.settings import AlertsConfig
-from tamis_edge.http_protection import EdgeHttpSettings
+from tamis_edge.service import EdgeHttpSettings
 from tamis_edge.settings import EdgeConfig
 from tamis_joiner.settings import JoinerSettings
 from tamis_registry.settings import RegistryHttpSettings, RegistrySettings

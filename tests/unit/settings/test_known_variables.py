@@ -18,7 +18,7 @@ from tamis.settings.known_variables import KNOWN, SECRETS, unknown_variables, wa
 from tamis.settings.schema_registry import SchemaRegistrySettings
 from tamis.settings.secret_files import SUFFIX, _is_secret
 from tamis.settings.yaml_file import referred_variables
-from tamis_edge.http_protection import EdgeHttpSettings
+from tamis_edge.service import EdgeHttpSettings
 from tamis_joiner.settings import JoinerSettings
 from tamis_registry.settings import RegistryHttpSettings, RegistrySettings
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tamis.cli import modules
-from tamis.settings.private_files import private_directory
+from tamis.settings.common import private_directory
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from tamis.errors import InputError
-from tamis.settings import KafkaSettings, limited_read, load
+from tamis.settings import KafkaSettings, load, secret_files
 from tamis.settings.secret_files import MOST_BYTES, EnvironmentSettings
 from tamis.settings.yaml_file import Secret, read_yaml
 
@@ -170,7 +170,7 @@ def test_a_pipe_gives_its_secret_once_its_writer_has_closed_it(fifo: Path) -> No
 
 
 def test_a_pipe_without_a_writer_ends_the_start_in_time(fifo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limited_read, "SECONDS", 0.2)
+    monkeypatch.setattr(secret_files, "SECONDS", 0.2)
     said = f"TAMIS_OWN_PASSWORD_FILE={fifo}: can't read the file with the secret: the pipe or device did not "
     began = time.monotonic()
     with pytest.raises(InputError) as caught:
@@ -204,7 +204,7 @@ def test_a_device_has_no_secret(device: str, said: str, monkeypatch: pytest.Monk
 
 
 def test_a_silent_terminal_ends_the_start_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limited_read, "SECONDS", 0.2)
+    monkeypatch.setattr(secret_files, "SECONDS", 0.2)
     leader, follower = os.openpty()
     monkeypatch.setenv("TAMIS_OWN_PASSWORD_FILE", os.ttyname(follower))
     try:
@@ -226,7 +226,7 @@ def test_a_process_substitution_gives_a_secret(wait: str) -> None:
 
 
 def test_a_configuration_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limited_read, "SECONDS", 0.2)
+    monkeypatch.setattr(secret_files, "SECONDS", 0.2)
     with pytest.raises(InputError, match="/dev/zero: the file has more than 16,777,216 bytes"):
         read_yaml(Path("/dev/zero"), Sink, "example.yaml")
     os.mkfifo(tmp_path / "pipe")

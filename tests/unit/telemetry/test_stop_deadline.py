@@ -6,7 +6,7 @@ import threading
 
 from structlog.testing import capture_logs
 
-from tamis.telemetry.stop_deadline import end_after
+from tamis.telemetry.health import end_after
 
 
 def test_it_ends_the_process_and_logs_what_it_was_doing() -> None:

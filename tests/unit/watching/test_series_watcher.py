@@ -11,7 +11,7 @@ import pytest
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.query.watches import NamedPattern, Watch
-from tamis.watching.latest_times import LatestTimes
+from tamis.watching.key_history import LatestTimes
 from tamis.watching.series_watcher import SeriesWatcher
 
 VALUE = Column("", "value", Type.DOUBLE)

@@ -169,7 +169,7 @@ def test_a_fault_of_ours_is_a_problem_document_without_its_words() -> None:
 
 
 def test_a_body_that_does_not_come_loses_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tamis.web.body.SECONDS", 0.05)
+    monkeypatch.setattr("tamis.web.guard.SECONDS", 0.05)
 
     sent: list[Any] = []
 

@@ -30,7 +30,7 @@ from tamis.messaging.records import canonical_key, json_bytes
 from tamis.messaging.topics import EPISODES
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
-from tamis.telemetry.essential_threads import WorkerThread
+from tamis.telemetry.threads import WorkerThread
 from tamis_alerts.core.notifications import event_id
 from tamis_alerts.core.offset_tracker import OffsetTracker
 from tamis_alerts.sinks.backlog import Backlog

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tamis.omission.columns import Int64s
 from tamis.plan.model import StreamPlan
-from tamis_edge.core.messages.keys import Int64s
 
 _MINUTE = 60_000_000
 # Time zones differ from UTC by multiples of a quarter of an hour, up to 14 hours.

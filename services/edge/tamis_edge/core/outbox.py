@@ -1,9 +1,12 @@
-"""Records of one shard for Kafka, and the source offsets of those records that could still be lost."""
+"""The records that a shard has to send: tuples, dead letters, progress and final records, and their counts.
+
+It keeps the source offsets of those records that could still be lost.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,10 +17,9 @@ from tamis.messaging.records import final_envelope, progress_envelope
 from tamis.messaging.schemas.tuple_encoding import encode_alone, encode_tuples
 from tamis.messaging.schemas.tuple_schema import layout
 from tamis.messaging.topics import DEAD_LETTERS
+from tamis.omission.columns import Int64s
 from tamis.plan.model import StreamPlan
-from tamis_edge.core.counts import DECISIONS, Counts
-from tamis_edge.core.messages.keys import Int64s
-from tamis_edge.core.messages.records import (
+from tamis_edge.core.records import (
     ANY_PARTITION,
     Record,
     encode,
@@ -27,21 +29,88 @@ from tamis_edge.core.messages.records import (
     schema_envelopes,
     tail,
 )
-from tamis_edge.core.progress import START_OF_TIME, Progress
 from tamis_edge.core.rows import Chunk
 from tamis_edge.core.shedding import Shedder, ShedSpans
 from tamis_edge.core.topic_run import TopicRun
 
+START_OF_TIME = -(2**62)  # before every event time, and far enough from int64's end to subtract from
+
+# Microseconds after which unchanged progress is sent again, so that it outlives the topic's retention.
+REFRESH = 30_000_000
+
+Progress = Mapping[tuple[str, int], int]
+"""By topic and output partition, the least event time that can still be published there."""
+
+
+class SentProgress:
+    """The progress that was sent. Records must be sent in order, or be reported by `forget`.
+
+    `every`: microseconds that must pass between two progress records of a plan version in one partition.
+    """
+
+    def __init__(self, every: int = 0) -> None:
+        self._every = every
+        self._sent: dict[tuple[str, int], tuple[int, int]] = {}  # plan version and event time
+        self._at = 0  # when all progress was due again
+        self._next, self._version = 0, 0
+
+    def changed(
+        self, progress: Progress, version: int, now: int, *, last: bool = False
+    ) -> Iterator[tuple[str, int, int]]:
+        """The progress to send under a plan version: topic, partition and event time. From then on it counts
+        as sent. `last`: final records follow it.
+        """
+        if not 0 <= now - self._at < REFRESH:
+            self._sent, self._at = {}, now
+        # Others wait for the first progress under a plan and for the last one, so they aren't held back.
+        # The clock may have been set back, so only a time that is near counts.
+        waits = 0 < self._next - now <= self._every
+        if waits and version == self._version and not last:
+            return
+        for place, time in progress.items():
+            if self._sent.get(place) != (version, time):
+                self._sent[place] = version, time
+                self._next, self._version = now + self._every, version
+                yield *place, time
+
+    def forget(self) -> None:
+        """Some record was not sent, so all progress must be sent again."""
+        self._sent.clear()
+        self._next = 0
+
+
+# The decisions about tuples of raw streams.
+DECISIONS = ("published", "omitted", "filtered", "late", "dead")
+
+
+@dataclass(slots=True)
+class Counts:
+    """Tuples by decision, and published bytes, since the counts were last taken."""
+
+    published: int = 0
+    omitted: int = 0
+    filtered: int = 0
+    late: int = 0
+    dead: int = 0
+    saved_calls: int = 0  # omitted tuples for which the joiner would call a Python function
+    shed: int = 0  # retained and dropped at random; counted once for each topic
+    published_bytes: int = 0
+    holds: list[Int64s] = field(default_factory=list)  # microseconds from arrival to publication
+
 
 class Origin(NamedTuple):
-    """The origin that a shard's messages name. The position of a tuple is `born` plus its offset (see
-    `Commit`).
+    """The origin that a shard's messages name, and the time at which they are made.
+
+    The position of a tuple is `born` plus its offset (see `Commit`). `reached`: for each output partition,
+    the last progress that was sent, if any.
     """
 
     shard: str
     version: int
     activation: int
     born: int
+    now: int
+    reached: Progress
 
 
 @dataclass(slots=True)
@@ -103,7 +172,7 @@ class Outbox:
             Record(token, DEAD_LETTERS, ANY_PARTITION, None, letter.payload, arrival, headers)
         )
 
-    def add_finals(self, topics: Iterable[TopicRun], partitions: int, origin: Origin, now: int) -> None:
+    def add_finals(self, topics: Iterable[TopicRun], partitions: int, origin: Origin) -> None:
         """Add the final records of all topics, unless they are already in flight."""
         if self._finals or self.final_version >= origin.version:
             return
@@ -112,7 +181,7 @@ class Outbox:
         for topic in topics:
             value = encode_alone(topic.schema, envelope)
             for partition in range(partitions):
-                self._finals.add(self.add(topic.plan.name, partition, value, now))
+                self._finals.add(self.add(topic.plan.name, partition, value, origin.now))
         if not self._finals:
             self.final_version = origin.version
 
@@ -126,14 +195,11 @@ class Outbox:
         origin: Origin,
         ledger: Ledger,
         late: Int64s | None,
-        now: int,
-        reached: Progress,
     ) -> None:
         """Add the tuples at `rows` of a chunk, except those that are shed. `ledger`: `raw`, or `watched` if
-        the offsets of the chunk are numbers. `late`: the ids of late tuples, ascending. `reached`: for each
-        output partition, the last progress that was sent, if any.
+        the offsets of the chunk are numbers. `late`: the ids of late tuples, ascending.
         """
-        rows = self._shed(topic, chunk, rows, origin=origin, ledger=ledger, now=now, reached=reached)
+        rows = self._shed(topic, chunk, rows, origin, ledger)
         if len(rows) == 0:
             return
         behind = np.isin(chunk.ids[rows], late) if late is not None else np.zeros(len(rows), np.bool_)
@@ -143,12 +209,12 @@ class Outbox:
         chunk.published[rows] = True
         batch = chunk.batch
         # A reading may have come since this turn began, and the clock may be set back.
-        counts.holds.append(np.maximum(now - batch.arrivals[rows], 0))
+        counts.holds.append(np.maximum(origin.now - batch.arrivals[rows], 0))
         codes = chunk.codes[topic.serial][rows]
         encoded = topic.keys.encoded
         keys = [encoded[code] for code in codes.tolist()]
-        shard, version, activation, born = origin
-        places = (born + batch.offsets[rows]).tolist() if topic.plan.counted else None
+        shard, version, activation = origin.shard, origin.version, origin.activation
+        places = (origin.born + batch.offsets[rows]).tolist() if topic.plan.counted else None
         columns = message_columns(batch, rows, stream, topic.plan)
         if topic.schema is not None:
             marks = behind.tolist() if places is not None else [late is not None] * len(rows)
@@ -174,17 +240,7 @@ class Outbox:
             )
         )
 
-    def _shed(
-        self,
-        topic: TopicRun,
-        chunk: Chunk,
-        rows: Int64s,
-        *,
-        origin: Origin,
-        ledger: Ledger,
-        now: int,
-        reached: Progress,
-    ) -> Int64s:
+    def _shed(self, topic: TopicRun, chunk: Chunk, rows: Int64s, origin: Origin, ledger: Ledger) -> Int64s:
         """Drop the tuples that the shedder picks; returns the others.
 
         A record with the span of the dropped event times replaces them. Their offsets are done only when that
@@ -209,11 +265,11 @@ class Outbox:
                 if found in ledger.unsafe:
                     ledger.unsafe[found] = min(ledger.unsafe[found], offset)
                 continue
-            time = reached.get((name, partition), START_OF_TIME)
+            time = origin.reached.get((name, partition), START_OF_TIME)
             known = None if time == START_OF_TIME else time
             envelope = progress_envelope(origin.shard, origin.version, origin.activation, known, found)
             value = encode_alone(topic.schema, envelope)
-            token = self.add(name, partition, value, now)
+            token = self.add(name, partition, value, origin.now)
             self._spans.sent(name, partition, found, token)
             ledger.unsafe[token] = offset
         left: Int64s = rows[kept]

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from tamis.expressions.vectors import Columns, Vector
-from tamis_edge.core.messages.keys import Int64s
+from tamis.omission.columns import Int64s
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Samples of a shard's numbers and booleans, which are reported to the registry at intervals.
 
 Texts and times are never in a sample. The values of each column are shuffled separately, so that nobody can
-put a reading together again from a sample. The samples are defined in `tamis.predicates.selectivity.sample`;
+put a reading together again from a sample. The samples are defined in `tamis.predicates.sketch`;
 this module keeps them in columns.
 """
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.plan.model import StreamPlan
-from tamis.predicates.selectivity.sample import SIZE, Sketch
+from tamis.predicates.sketch import SIZE, Sketch
 
 # Columns in a sample: with this many it has at most some 300 KB.
 MOST = 32

@@ -13,12 +13,11 @@ from tamis.evaluation.tuple_entries import Matches
 from tamis.expressions.python_functions import missing
 from tamis.messaging.records import END_OF_TIME
 from tamis.messaging.schemas.tuple_schema import ValueSchema, value_schema
+from tamis.omission.columns import Int64s
 from tamis.plan.model import Plan, StreamPlan, TopicPlan
 from tamis.plan.omission import filters_before_calls
 from tamis.telemetry.logs import get_logger
-from tamis_edge.core.counts import Counts
-from tamis_edge.core.messages.keys import Int64s
-from tamis_edge.core.progress import Progress
+from tamis_edge.core.outbox import Counts, Progress
 from tamis_edge.core.rows import Batch, Chunk, Rows
 from tamis_edge.core.topic_run import TopicRun
 

@@ -15,20 +15,17 @@ from tamis.evaluation.tuple_entries import Matches
 from tamis.messaging.dead_letters import DeadLetter
 from tamis.messaging.records import progress_envelope
 from tamis.messaging.schemas.tuple_encoding import encode_alone
-from tamis.omission.ticks import NEVER
+from tamis.omission.columns import NEVER, Int64s
 from tamis.plan.model import Plan, StreamPlan
 from tamis_edge.core.commit import Commit, History
-from tamis_edge.core.counts import Counts
+from tamis_edge.core.cursor import Cursor, retires_definition
 from tamis_edge.core.max_ahead import limit
-from tamis_edge.core.messages.keys import Int64s
-from tamis_edge.core.outbox import Ledger, Origin, Outbox
-from tamis_edge.core.progress import START_OF_TIME, Progress, SentProgress
-from tamis_edge.core.retiring import end_of_reread, retires_definition
+from tamis_edge.core.outbox import START_OF_TIME, Counts, Ledger, Origin, Outbox, Progress, SentProgress
 from tamis_edge.core.rows import Batch, Chunk
 from tamis_edge.core.served_topics import ServedTopics
 from tamis_edge.core.shedding import Shedder
 from tamis_edge.core.topic_run import TopicRun
-from tamis_edge.core.watched.watched_streams import Start, WatchedStreams
+from tamis_edge.core.watched_streams import Start, WatchedStreams
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +70,11 @@ class ShardRun:
         self.shard = shard
         self.stream_name = stream
         self.durable = commit
-        self._born = commit.born if commit.version else now
+        self._cursor = Cursor.of(commit, plan, stream, now)
         self.version, self.activation, self.high = commit.version, commit.activation, commit.high
         # Rebuilt from the replay if there is one: `wm_anew`.
         self.watermark = START_OF_TIME
-        # Readings before `_decided` are read again only for the series of watched streams.
-        self._decided = commit.decided
         self.history = commit.history
-        self.next_offset = self._expected = commit.done if plan.watched(stream) else commit.decided
         self.ended = False
         # Whether commits keep what a restart needs to rebuild the series of watched streams.
         self.keep_series = True
@@ -95,10 +89,7 @@ class ShardRun:
         self._sent_progress = SentProgress(progress_every)
         self._reached: Progress = {}  # of the last commit
         self._retiring = False
-        # Before this offset all readings were read by an earlier run.
-        self._read_before = commit.read
-        self._reread_end = end_of_reread(plan, stream, commit)
-        if self._reread_end:
+        if self._cursor.reread:
             self._serve(plan, whole=True)
         else:
             self.obey(plan)
@@ -142,13 +133,18 @@ class ShardRun:
     @property
     def rereading(self) -> bool:
         """True if readings after the commit must be read again before the shard uses another plan."""
-        return self.next_offset < self._reread_end
+        return self._cursor.rereading
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that comes next: all readings before it were delivered."""
+        return self._cursor.next
 
     def _serve(self, plan: Plan, *, whole: bool = False) -> None:
         """Give the topics the plan's entries. `whole`: nothing is omitted."""
         self._served.serve(plan, plan.stream(self.stream_name), self._publish, whole=whole)
         floor = self.high if self.high >= 0 else START_OF_TIME
-        number = max(self._now - self._born, 0)  # greater than that of any earlier reading
+        number = max(self._now - self._cursor.born, 0)  # greater than that of any earlier reading
         start = Start(floor, self.next_offset, self.watermark, number)
         self.watched.serve(plan, start, whole=whole)
 
@@ -174,7 +170,8 @@ class ShardRun:
         if len(batch) == 0:
             return
         batch = self._positioned(batch, stream)
-        new = batch if batch.offsets[0] >= self._decided else batch.take(batch.offsets >= self._decided)
+        decided = self._cursor.decided
+        new = batch if batch.offsets[0] >= decided else batch.take(batch.offsets >= decided)
         if len(new):
             self._take(new, stream.delay)
         if self.watched:
@@ -202,15 +199,12 @@ class ShardRun:
 
     def _positioned(self, batch: Batch, stream: StreamPlan) -> Batch:
         """The batch with the times that omission uses. The next offset moves behind the batch."""
-        if int(batch.offsets[0]) < self._expected:
-            # Its source was made anew: its tuples are no duplicates of those before.
-            self._born = max(self._now, self._born + self._expected)
-            self._reread_end = self._decided = self._read_before = 0
-            self.watched.source_begins_anew(int(batch.offsets[0]))
-        self.next_offset = self._expected = int(batch.offsets[-1]) + 1
+        first = int(batch.offsets[0])
+        if self._cursor.take(first, int(batch.offsets[-1]), self._now):
+            self.watched.source_begins_anew(first)
         if stream.time is None:
             # The position of a tuple is its time where a stream has none.
-            return replace(batch, times=self._born + batch.offsets)
+            return replace(batch, times=self._cursor.born + batch.offsets)
         return batch
 
     def _offer(
@@ -235,23 +229,23 @@ class ShardRun:
 
     def is_decided(self, offset: int) -> bool:
         """True if a reading is read again only for the series of watched streams."""
-        return offset < self._decided
+        return offset < self._cursor.decided
 
     def add_dead_letter(self, letter: DeadLetter, arrival: int) -> None:
         """Send a reading to the dead letters. Its offset is done when the dead letter is safe.
 
         Offsets of `take` and `add_dead_letter` may interleave within one delivery of the source.
         """
-        self.next_offset = max(self.next_offset, letter.offset + 1)
+        self._cursor.skip(letter.offset + 1)
         self._outbox.add_dead_letter(letter, arrival)
 
     def skip(self, offset: int) -> None:
         """All readings before `offset` were delivered, even if no tuple was among them."""
-        self.next_offset = max(self.next_offset, offset)
+        self._cursor.skip(offset)
 
     def idle(self, now: int) -> None:
         """The source has no readings now. The watermark follows the clock if the stream declares that."""
-        self._reread_end = 0  # the source doesn't have these readings any more
+        self._cursor.reread = 0  # the source doesn't have these readings any more
         stream = self._served.stream
         if stream is None or stream.time is None or self.ended:
             return
@@ -261,7 +255,7 @@ class ShardRun:
 
     def finish(self) -> None:
         """The source has ended: no more tuples can arrive."""
-        self._reread_end = 0
+        self._cursor.reread = 0
         self.ended = True
         self.watermark = int(NEVER)
         self.watched.advance(self.watermark)
@@ -295,7 +289,7 @@ class ShardRun:
         on watched streams, falling.
         """
         number = self._outbox.watched.unsafe.get(token)
-        return self._born + self._outbox.raw.unsafe[token] if number is None else ~number
+        return self._cursor.born + self._outbox.raw.unsafe[token] if number is None else ~number
 
     def retract(self, token: int) -> None:
         """This progress or final record was not sent and must be made again."""
@@ -316,23 +310,32 @@ class ShardRun:
         first = [min(unsafe.values())] if unsafe else []
         if len(ids):
             first.append(self._served.offset(ids[:1]))
-        decided = max(min(first, default=self.next_offset), self._decided)
-        place = self._born + self.next_offset
+        cursor = self._cursor
+        decided = max(min(first, default=cursor.next), cursor.decided)
+        place = cursor.position
         progress = dict(self._served.progress(held, self.watermark, place))
         done, watched = decided, None
         if self.watched:
-            done, watched = self.watched.commit(decided, self.next_offset, keep_series=self.keep_series)
-            progress |= self.watched.progress(self._born)
-        elif self.next_offset < self._decided:
+            done, watched = self.watched.commit(decided, cursor.next, keep_series=self.keep_series)
+            progress |= self.watched.progress(cursor.born)
+        elif cursor.next < cursor.decided:
             # The plan that had watched streams may come back.
             done, watched = self.durable.done, self.durable.watched
-        read = max(self.next_offset, self._reread_end, self._read_before)
         commit = Commit(
-            done, self.high, self.version, self.activation, self._born, read, watched, self.history
+            done,
+            self.high,
+            self.version,
+            self.activation,
+            cursor.born,
+            cursor.read,
+            watched,
+            self.history,
         )
         places = {name: place for name in self._served.topics}
-        places |= {name: self.watched.place(self._born) for one in self.watched.served for name in one.topics}
-        final = self.ended and done == self.next_offset
+        places |= {
+            name: self.watched.place(cursor.born) for one in self.watched.served for name in one.topics
+        }
+        final = self.ended and done == cursor.next
         self._pending = _PendingCommit(commit, progress, places, final)
         return commit
 
@@ -361,7 +364,7 @@ class ShardRun:
             value = encode_alone(schemas.get(topic), envelope)
             self._outbox.add(topic, partition, value, now)
         if last:
-            self._outbox.add_finals(topics.values(), self._served.partitions, self._origin, now)
+            self._outbox.add_finals(topics.values(), self._served.partitions, self._origin._replace(now=now))
 
     def commit_failed(self) -> None:
         """The last `commit()` was not made durable."""
@@ -448,7 +451,8 @@ class ShardRun:
 
     @property
     def _origin(self) -> Origin:
-        return Origin(self.shard, self.version, self.activation, self._born)
+        born = self._cursor.born
+        return Origin(self.shard, self.version, self.activation, born, self._now, self._reached)
 
     def _all_served(self) -> tuple[ServedTopics, ...]:
         return self._served, *self.watched.served
@@ -464,7 +468,9 @@ class ShardRun:
         stream = self._served.stream
         assert stream is not None
         for chunk, rows in self._served.rows.find(ids):
-            self._send(topic, chunk, rows, stream, late, ledger=self._outbox.raw)
+            self._outbox.add_tuples(
+                topic, chunk, rows, stream=stream, origin=self._origin, ledger=self._outbox.raw, late=late
+            )
 
     def _send_watched(
         self, topic: TopicRun, chunk: Chunk, rows: Int64s, stream: StreamPlan, late: Int64s | None
@@ -473,26 +479,6 @@ class ShardRun:
         ledger = self._outbox.watched
         if late is not None:
             ledger = Ledger(ledger.counts, self._outbox.raw.unsafe)
-        self._send(topic, chunk, rows, stream, late, ledger=ledger)
-
-    def _send(
-        self,
-        topic: TopicRun,
-        chunk: Chunk,
-        rows: Int64s,
-        stream: StreamPlan,
-        late: Int64s | None,
-        *,
-        ledger: Ledger,
-    ) -> None:
         self._outbox.add_tuples(
-            topic,
-            chunk,
-            rows,
-            stream=stream,
-            origin=self._origin,
-            ledger=ledger,
-            late=late,
-            now=self._now,
-            reached=self._reached,
+            topic, chunk, rows, stream=stream, origin=self._origin, ledger=ledger, late=late
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tamis_edge.core.messages.keys import Int64s
+from tamis.omission.columns import Int64s
 
 # Shares of the room on disk: nothing is shed below the first, everything from the second on. The room above
 # the second is for dead letters and for the records of spans.

@@ -15,13 +15,40 @@ from tamis.evaluation.tuple_entries import Matches, Offer, OmissionRule, compare
 from tamis.expressions.nodes import Expr
 from tamis.identity_diff import identity_diff
 from tamis.messaging.schemas.tuple_schema import ValueSchema
-from tamis.omission.columns import Floats
+from tamis.omission.columns import Floats, Int64s
 from tamis.omission.exact_ranks import ExactRanks
 from tamis.plan.model import Entry, TopicPlan
 from tamis.telemetry.logs import get_logger
-from tamis_edge.core.messages.keys import Int64s, MessageKeys
+from tamis_edge.core.records import MessageKeys
 from tamis_edge.core.rows import Batch, Rows
-from tamis_edge.core.saved_calls import SavedCalls
+
+
+class SavedCalls:
+    """Tuples that pass the filter of an alert which calls functions for retained tuples only, until they are
+    published or omitted. Ids ascend in every array.
+    """
+
+    def __init__(self) -> None:
+        self._undecided: Int64s = np.empty(0, np.int64)
+
+    def add(self, ids: Int64s) -> None:
+        """Add tuples; their ids are greater than all before."""
+        if len(ids):
+            self._undecided = np.concatenate([self._undecided, ids])
+
+    def published(self, ids: Int64s) -> None:
+        """Some tuples were published; others than those added don't count."""
+        if len(self._undecided) and len(ids):
+            self._undecided = np.setdiff1d(self._undecided, ids, assume_unique=True)
+
+    def decided(self, held: Int64s) -> int:
+        """The number of tuples that were omitted since the last call. `held`: the undecided ones."""
+        if not len(self._undecided):
+            return 0
+        before = len(self._undecided)
+        self._undecided = np.intersect1d(self._undecided, held, assume_unique=True)
+        return before - len(self._undecided)
+
 
 _log = get_logger("edge.topic")
 

@@ -4,5 +4,5 @@
 confirmed. `resending` decides when they are sent again after Kafka has refused one of them. While Kafka is
 away, records of shards that can't move to another edge go to the spool. A record that Kafka refuses
 permanently becomes a dead letter. If Kafka refuses that too, the dead letter is kept in a file
-(`refused_records`).
+(`dead_letter_files`).
 """

@@ -1,4 +1,4 @@
-"""Dead letters that Kafka refuses, kept as files."""
+"""Records that Kafka refuses permanently: they become dead letters, or files if Kafka refuses these too."""
 
 from __future__ import annotations
 
@@ -11,11 +11,28 @@ from pathlib import Path
 import orjson
 
 from tamis.errors import UnavailableError
+from tamis.messaging.dead_letters import DeadLetter, Reason
+from tamis.messaging.topics import DEAD_LETTERS
 from tamis.telemetry.logs import get_logger
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import ANY_PARTITION, Record
 from tamis_edge.publishing.in_flight import Sender
-from tamis_edge.storage.disk_errors import DiskError, not_written
-from tamis_edge.storage.reserve import Reserve
+from tamis_edge.storage.disk import DIRECTORY_HINT, DiskError, Reserve, disk_fault
+
+
+def size_of(record: Record) -> int:
+    """The size of a record in bytes, as the limit of a topic counts it, without some overhead."""
+    headers = sum(len(name) + len(value) for name, value in record.headers or ())
+    return len(record.value) + len(record.key or b"") + headers
+
+
+def letter_of(record: Record, reason: Reason, error: str, edge: str) -> Record:
+    """The dead letter of a tuple of `edge`: the value that would have been published, with the tuple's own
+    token.
+    """
+    letter = DeadLetter(record.value, "edge", record.topic, record.partition, -1, reason, error, edge)
+    headers = letter.headers()
+    return Record(record.token, DEAD_LETTERS, ANY_PARTITION, None, record.value, record.arrival, headers)
+
 
 _log = get_logger("edge.publisher")
 
@@ -84,7 +101,7 @@ class DeadLetterFiles:
             finally:
                 os.close(folder)
         except OSError as error:
-            raise not_written(error, path) from error
+            raise disk_fault(error, path, "can't keep a dead letter", DIRECTORY_HINT) from error
 
 
 class WaitingLetters:

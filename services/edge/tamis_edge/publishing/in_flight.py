@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 
 
 class Sender(Protocol):

@@ -30,9 +30,8 @@ from tamis.messaging.topics import DEAD_LETTERS, MAX_RECORD_BYTES
 from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
-from tamis_edge.core.messages.records import ANY_PARTITION, Record
-from tamis_edge.publishing.dead_letter_files import DeadLetterFiles, WaitingLetters
-from tamis_edge.publishing.error_codes import REFUSED, TOO_LARGE
+from tamis_edge.core.records import ANY_PARTITION, Record
+from tamis_edge.publishing.dead_letter_files import DeadLetterFiles, WaitingLetters, letter_of, size_of
 from tamis_edge.publishing.in_flight import (
     InFlight,
     PartitionQueue,
@@ -41,8 +40,7 @@ from tamis_edge.publishing.in_flight import (
     ShardSender,
     sent,
 )
-from tamis_edge.publishing.refused_records import letter_of, size_of
-from tamis_edge.publishing.resending import Resending, Step
+from tamis_edge.publishing.resending import REFUSED, TOO_LARGE, Resending, Step
 from tamis_edge.publishing.spooling import Spooling
 from tamis_edge.storage.spool import Spool
 

@@ -15,7 +15,18 @@ from confluent_kafka import KafkaError
 
 from tamis.messaging.connection import NOT_AUTHORIZED, NotAuthorizedError
 from tamis.telemetry.logs import get_logger
-from tamis_edge.publishing.error_codes import COLLATERAL, PURGED, REFUSED
+
+TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+# A record that is refused with one of these codes will always be refused.
+REFUSED = TOO_LARGE | {KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP}
+PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
+# Another record was refused, and this one fails with its request or with the whole producer.
+COLLATERAL = {
+    KafkaError._GAPLESS_GUARANTEE,
+    KafkaError._FATAL,
+    KafkaError._INVALID_DIFFERENT_RECORD,
+}
+
 
 _log = get_logger("edge.publisher")
 

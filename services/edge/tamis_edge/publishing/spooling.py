@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tamis.telemetry.logs import get_logger
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.publishing.in_flight import ShardSender
-from tamis_edge.storage.disk_errors import DiskError
+from tamis_edge.storage.disk import DiskError
 from tamis_edge.storage.spool import Spool
 
 _log = get_logger("edge.publisher")

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tamis.expressions.vectors import Vector
+from tamis.omission.columns import Int64s
 from tamis.plan.model import Plan, StreamPlan
 from tamis.recordings.times import TimeUnit, description, implausible
-from tamis_edge.core.messages.keys import Int64s
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import FieldMap
 
 # A column is doubted after so many readings in a row without a value. Fewer may come from one sensor.
 READINGS = 100

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from tamis.messaging.records import Ack, ShardState
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from tamis.messaging.records import Ack
 from tamis.plan.model import Plan, StreamPlan
 from tamis.query.backfill import Backfill
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.progress import START_OF_TIME
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.core.shedding import Shedder, share_to_shed
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.publishing.publisher import Publisher
-from tamis_edge.shards.alignment import Reader
 from tamis_edge.shards.commits import Commits
 from tamis_edge.shards.intake import Intake
 from tamis_edge.shards.reports import Reports
+from tamis_edge.source_fields import FieldMap
+from tamis_edge.sources.backfill import Reader
 from tamis_edge.sources.base import Delivery, SourceShard
 from tamis_edge.sources.journal_shard import STRAY, JournalShard
 
@@ -25,6 +27,47 @@ _log = get_logger("edge.shard")
 
 # The share of the journal above which it keeps no decided readings.
 FULL_FOR_SERIES = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """The source delivers nothing: no plan lists the shard, or its commit isn't known yet."""
+
+
+@dataclass(slots=True)
+class Listening:
+    """No plan lists the shard, but its source delivers from `offset` on. `first`: the first delivery.
+
+    A shard that was dropped because its source was silent is listed again when it has a reading, also after
+    its edge has restarted. The reading is kept until then. Otherwise, if each fetch takes longer than
+    `max_stall`, the shard would fetch the reading again and be dropped again before the reading arrived.
+    """
+
+    offset: int
+    decoder: Decoder
+    first: Delivery | None = None
+
+
+@dataclass(slots=True)
+class Serving:
+    """A plan lists the shard. `first`: a delivery from before, not yet read. `watermark`: that of the run
+    when it read last.
+    """
+
+    run: ShardRun
+    first: Delivery | None = None
+    watermark: int | None = None
+
+
+@dataclass(slots=True)
+class Rejecting:
+    """The plan doesn't have the shard's stream: the run only makes dead letters."""
+
+    run: ShardRun
+    watermark: int | None = None
+
+
+State = Idle | Listening | Serving | Rejecting
 
 
 class Worker:
@@ -42,20 +85,20 @@ class Worker:
     ) -> None:
         """`progress_every`: microseconds, see `SentProgress`."""
         self.source = source
-        self.run: ShardRun | None = None
+        self._state: State = Idle()
         self._edge, self._publisher, self._metrics = edge, publisher, metrics
         self._shedder, self._progress_every = shedder, progress_every
         self._intake = Intake(source, edge, metrics)
         self._commits = Commits(source)
-        self._reports = Reports(source.name, source.stream, publisher)
+        self._reports = Reports(source, edge, publisher)
         self._version = 0
         self._planned = False
-        self._unknown = False  # the plan doesn't have the stream: the run only makes dead letters
-        # Of a shard that no plan lists: the offset from which its source is read, and the first delivery.
-        self._listening: tuple[int, Decoder] | None = None
-        self._unread: Delivery | None = None
         self._moved: int | None = None  # when the source last had something, or the watermark moved
-        self._watermark: int | None = None
+
+    @property
+    def run(self) -> ShardRun | None:
+        """The run, while there is one."""
+        return self._state.run if isinstance(self._state, Serving | Rejecting) else None
 
     @property
     def label(self) -> str:
@@ -75,107 +118,108 @@ class Worker:
         self._planned = stream is not None
         listed = stream is not None and self.source.name in plan.since
         unknown = stream is None and not self.source.declared and fresh
-        if self.run is not None and (self._unknown != unknown or not (listed or unknown)):
-            self._drop()
-        if self.run is None:
-            if listed:
-                self._take_up(plan, now)
-            elif unknown:
-                self._take_up_unknown()
-            elif stream is not None and self._listening is None:
-                self._listen(plan)
-        elif listed and plan.version > self.run.version and not self.run.rereading:
-            known = self._intake.decoder
-            decoder = self._decode_for(plan)
-            if decoder is not known:
-                self.source.decode_by(decoder)
-            self.run.obey(plan, now)
-            self._commits.due(now)
+        match self._state:
+            case Serving() as serving if not listed:
+                self._drop(serving)
+            case Rejecting() if not unknown:
+                self._stop()
+        match self._state:
+            case Serving(run):
+                if plan.version > run.version and not run.rereading:
+                    self._change(run, plan, now)
+            case Rejecting():
+                pass
+            case Idle() | Listening() as state:
+                if listed:
+                    self._take_up(plan, now)
+                elif unknown:
+                    self._reject()
+                elif stream is not None and isinstance(state, Idle):
+                    self._listen(plan)
+            case other:
+                assert_never(other)
+
+    def _change(self, run: ShardRun, plan: Plan, now: int) -> None:
+        known = self._intake.decoder
+        decoder = self._decode_for(plan)
+        if decoder is not known:
+            self.source.decode_by(decoder)
+        run.obey(plan, now)
+        self._commits.due(now)
 
     def _listen(self, plan: Plan) -> None:
-        """Start the source of a shard that isn't listed. A shard that was dropped because its source was
-        silent is listed again when it has a reading, also after its edge has restarted.
-
-        The reading is kept until then. Otherwise, if each fetch takes longer than `max_stall`, the shard
-        would fetch the reading again and be dropped again before the reading arrived.
-        """
-        found = self.source.committed()
-        if found is not None and not self._commits.pending:
+        known = self.source.committed()
+        if known is not None and not self._commits.pending:
             # What is read again for the series of watched streams is no new reading.
-            self._start(found[0].decided, self._decode_for(plan))
-            self._listening = found[0].decided, self._decode_for(plan)
+            offset, decoder = known[0].decided, self._decode_for(plan)
+            self.source.start(offset, decoder)
+            self._state = Listening(offset, decoder)
 
-    def _start(self, offset: int, decoder: Decoder) -> None:
+    def _start(self, offset: int, decoder: Decoder) -> Delivery | None:
         """Let the source deliver from `offset` on. A fetch from this offset that is already in progress is
-        kept.
+        kept, and what has come of it is returned.
         """
-        if self._listening == (offset, decoder):
-            self._listening = None
-            return
-        if self._listening is not None:
-            self._stop()
+        if isinstance(self._state, Listening):
+            if (self._state.offset, self._state.decoder) == (offset, decoder):
+                return self._state.first
+            self.source.stop()
         self.source.start(offset, decoder)
+        return None
 
     def _stop(self) -> None:
         self.source.stop()
-        self._listening = self._unread = None
+        self._state = Idle()
 
     def _take_up(self, plan: Plan, now: int) -> None:
-        found = self.source.committed()
-        if found is None or plan.version < found[0].version or self._commits.pending:
+        known = self.source.committed()
+        if known is None or plan.version < known[0].version or self._commits.pending:
             return
-        self._watermark = None
-        commit, _ = found
         source = self.source
         run = ShardRun(
             source.name,
             source.stream,
-            commit,
+            known[0],
             plan,
             self._shedder,
             now=now,
             replayed=source.replayed,
             progress_every=self._progress_every,
         )
-        self.run, self._unknown = run, False
-        self._start(run.next_offset, self._decode_for(plan))
+        version = run.version if run.rereading else plan.version
+        self._state = Serving(run, self._start(run.next_offset, self._decode_for(plan, version)))
         self._commits.due(0)
         _log.info(
             "this edge now serves the shard", shard=source.name, plan=plan.version, offset=run.next_offset
         )
 
-    def _take_up_unknown(self) -> None:
-        found = self.source.committed()
-        if found is None or self._commits.pending:
+    def _reject(self) -> None:
+        known = self.source.committed()
+        if known is None or self._commits.pending:
             return
-        commit, _ = found
-        nothing = Plan(commit.version, 1, since={self.source.name: commit.version})
-        self.run, self._unknown = ShardRun(self.source.name, self.source.stream, commit, nothing), True
-        self._start(
-            commit.done, Decoder(StreamPlan(self.source.stream, (), None, 0, None, None, 0, ()), FieldMap())
-        )
+        source, (commit, _) = self.source, known
+        nothing = Plan(commit.version, 1, since={source.name: commit.version})
+        stream = StreamPlan(source.stream, (), None, 0, None, None, 0, ())
+        self._start(commit.done, Decoder(stream, FieldMap()))
+        self._state = Rejecting(ShardRun(source.name, source.stream, commit, nothing))
 
-    def _drop(self) -> None:
+    def _drop(self, state: Serving) -> None:
         """Stop the run. Readings that are not committed come again when the shard is listed again."""
-        run, found, decoder = self.run, self.source.committed(), self._intake.decoder
-        waits = self._planned and not self._unknown and not self._commits.pending and self._unread is None
-        if run and found and decoder and waits and run.next_offset == found[0].decided:
+        known, decoder = self.source.committed(), self._intake.decoder
+        waits = self._planned and not self._commits.pending and state.first is None
+        if known and decoder and waits and state.run.next_offset == known[0].decided:
             # All that was read is committed: the fetch that is under way is for when it is listed again.
-            self._listening = found[0].decided, decoder
+            self._state = Listening(known[0].decided, decoder)
         else:
             self._stop()
-        self.run = None
-        if not self._unknown:
-            _log.info("the shard was dropped", shard=self.source.name, plan=self._version)
+        _log.info("the shard was dropped", shard=self.source.name, plan=self._version)
 
-    def _decode_for(self, plan: Plan) -> Decoder:
+    def _decode_for(self, plan: Plan, version: int | None = None) -> Decoder:
         """The decoder for the next readings. Those that are read again under an older plan are decoded as its
-        stream was.
+        stream was, which `version` names.
         """
         stream = plan.stream(self.source.stream)
         assert stream is not None
-        version = self.run.version if self.run is not None and self.run.rereading else plan.version
-        return self._intake.decode_for(plan, stream, version)
+        return self._intake.decode_for(plan, stream, plan.version if version is None else version)
 
     # ---- tuples
 
@@ -218,19 +262,29 @@ class Worker:
 
     def read(self, limit: int, now: int) -> int:
         """Take a micro-batch; returns how many readings came."""
-        run = self.run
-        if run is None:
-            if self._listening is not None and self._unread is None:
-                self._unread = self.source.poll(1, now)
-            return 0
-        publisher = self._publisher
+        match self._state:
+            case Idle():
+                return 0
+            case Listening() as state:
+                state.first = state.first or self.source.poll(1, now)
+                return 0
+            case Serving() | Rejecting() as state:
+                return self._read(state, limit, now)
+            case other:
+                assert_never(other)
+
+    def _read(self, state: Serving | Rejecting, limit: int, now: int) -> int:
+        run, publisher = state.run, self._publisher
         stuck = run.out and (not publisher.room or (publisher.stuck and not self.source.movable))
         if run.ended or run.settling or stuck:
             self._moved = now
             return 0
-        delivery, self._unread = self._unread or self.source.poll(limit, now), None
-        if self._moved is None or delivery is not None or self._watermark != run.watermark:
-            self._moved, self._watermark = now, run.watermark
+        first = None
+        if isinstance(state, Serving):
+            first, state.first = state.first, None
+        delivery = first or self.source.poll(limit, now)
+        if delivery is not None or state.watermark != run.watermark:
+            self._moved, state.watermark = now, run.watermark
         if delivery is None:
             if self.source.ended:
                 run.finish()
@@ -240,7 +294,7 @@ class Worker:
             return 0
         labels = {"edge": self._edge, "stream": self.label}
         self._metrics.inc("tamis_edge_received_bytes_total", delivery.size, **labels)
-        if self._unknown:
+        if isinstance(state, Rejecting):
             self._intake.reject(run, delivery)
         else:
             self._intake.take(run, delivery, self.label, now)
@@ -275,56 +329,22 @@ class Worker:
             self._reports.sample(self._intake.sampler)
         ack = self._ack(now, failing)
         if ack is not None:
-            self._reports.acknowledge(ack, now)
+            self._reports.acks.send(ack, now)
 
     def _ack(self, now: int, failing: dict[str, str] | None) -> Ack | None:
-        source = self.source
-        state: ShardState
-        tuples: dict[str, int] | None = None
-        if source.stream == STRAY or (self._unknown and self.run is not None):
+        if self.source.stream == STRAY:
             return None
-        if self.run is None:
-            found = source.committed()
-            if found is not None and found[1]:
-                plan, activation, state = found[0].version, found[0].activation, "final"
-            else:
-                plan, activation, state = self._version, 0, "waiting"
-                # The registry can tell a source that never had a reading from one that has fallen silent.
-                tuples = {} if found is not None and found[0].unread else None
-        elif self.run.acknowledged is None:
-            return None
-        else:
-            plan, activation = self.run.acknowledged
-            state = "final" if self._commits.final_version == plan else "active"
-            tuples = self.run.totals
-        quiet = 0 if self._unread is not None or self._moved is None else now - self._moved
-        reached = None if self.run is None else self.run.reached
-        history = None if self.run is None else self.run.history
-        watermark = None if self.run is None or self.run.ended else self.run.watermark
-        return Ack(
-            source.name,
-            source.stream,
-            self._edge,
-            plan,
-            activation,
-            state,
-            now,
-            quiet,
-            reached,
-            rereadable=None if source.rereadable else False,
-            first_offset=None if history is None else history.first_offset,
-            earliest=None if history is None else history.earliest,
-            failing=failing,
-            tuples=tuples,
-            watermark=None if watermark == START_OF_TIME else watermark,
-            doubts=self._intake.doubts(now) or None,
-            # A file that has ended has its final records to send.
-            unread=self._unread is not None or source.ended if self.run is None else None,
-            unused=not source.declared and self._never_read(tuples),
-        )
-
-    def _never_read(self, tuples: dict[str, int] | None) -> bool:
-        """True if the shard never had a reading. `tuples`: as in its acknowledgement."""
-        if self._unread is not None or tuples is None or any(tuples.values()):
-            return False
-        return self.run is None or self.run.durable.unread
+        quiet = 0 if self._moved is None else now - self._moved
+        match self._state:
+            case Rejecting():
+                return None
+            case Serving(run, first):
+                final = self._commits.final_version
+                ack = self._reports.of_run(run, final, now, quiet, waits=first is not None)
+            case Idle():
+                ack = self._reports.without_run(self._version, now, quiet, waits=False)
+            case Listening(first=first):
+                ack = self._reports.without_run(self._version, now, quiet, waits=first is not None)
+            case other:
+                assert_never(other)
+        return ack and replace(ack, failing=failing, doubts=self._intake.doubts(now) or None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tamis.omission.columns import Int64s
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.messages.keys import Int64s
 from tamis_edge.decode.decoder import Decoded, Decoder
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import FieldMap
 
 READ_BYTES = 32 * 2**20  # of readings that are decoded at once, or wait in memory for that
 
@@ -155,40 +156,38 @@ class SourceShard(Protocol):
         ...
 
 
-class Source(Protocol):
+class Source(ABC):
     """A source of readings, with a shard for each stream or partition."""
 
-    def start(self) -> None:
+    def start(self) -> None:  # noqa: B027
         """Open the source. A source that can't be reached is tried again later."""
-        ...
 
+    @abstractmethod
     def shards(self) -> Sequence[SourceShard]:
         """The shards that this edge serves now. The loop calls it in each turn, and the source does its own
         work in this call.
         """
-        ...
 
     @property
     def behind(self) -> bool:
-        """True if the source has more readings than its shards returned at the last poll."""
-        ...
+        """True if the source has more readings than its shards returned at the last poll. A full micro-batch
+        says so where this is always false.
+        """
+        return False
 
+    @abstractmethod
     def troubles(self) -> Mapping[str, str | None]:
         """The problem of each configured source, by its name; None if the source has no problem."""
-        ...
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027
         """Raises DeadThreadError if a thread of the source has died."""
-        ...
 
-    def refuse(self, full: bool) -> None:
-        """Refuse readings while the spool is full."""
-        ...
+    def refuse(self, full: bool) -> None:  # noqa: B027
+        """Refuse readings while the spool is full. The loop stops polling in any case."""
 
+    @abstractmethod
     def stop(self) -> None:
         """Take no more readings."""
-        ...
 
-    def close(self) -> None:
-        """Close everything, after the last commit."""
-        ...
+    def close(self) -> None:  # noqa: B027
+        """Close everything that `stop` has left open, after the last commit."""

@@ -29,6 +29,7 @@ from tamis.web.problems import answer_with_problems, problem
 from tamis.web.tokens import Token
 from tamis_edge.decode.decoder import MAX_READING
 from tamis_edge.settings import Http, HttpSource
+from tamis_edge.sources.base import Source
 from tamis_edge.sources.journal_shard import MOST_UNPLANNED, JournalShard
 from tamis_edge.storage.journal import Journal
 
@@ -62,14 +63,12 @@ class EdgeRules:
         return False
 
 
-class HttpSources:
+class HttpSources(Source):
     """All HTTP sources of an edge behind one server.
 
     A stream that only the default source accepts must be in the plan. A stream that a source names may be
     created later: its readings wait in the journal.
     """
-
-    behind = False  # a full micro-batch says so
 
     def __init__(
         self,
@@ -151,9 +150,6 @@ class HttpSources:
 
     def stop(self) -> None:
         self._server.stop()
-
-    def close(self) -> None:
-        """Nothing is left to close: the server stopped first."""
 
     def _source(self, stream: str) -> HttpSource | None:
         if stream in self._named:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tamis_edge.core.commit import Commit
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.base import READ_BYTES, Payloads
 from tamis_edge.storage.journal import Journal
 

@@ -17,12 +17,12 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
 from tamis.messaging.topics import is_stream_name
-from tamis.telemetry.essential_threads import DeadThreadError
 from tamis.telemetry.logs import get_logger
-from tamis.web.addresses import is_loopback
-from tamis.web.tls import client_context
+from tamis.telemetry.threads import DeadThreadError
+from tamis.web.tls import client_context, is_loopback
 from tamis_edge.settings import MqttSource, MqttTls
 from tamis_edge.source_fields import STREAM, levels
+from tamis_edge.sources.base import Source
 from tamis_edge.sources.journal_shard import MOST_UNPLANNED, STRAY, JournalShard, StrayShard
 from tamis_edge.storage.journal import Journal, JournalFullError
 
@@ -47,10 +47,8 @@ def _tls(source: MqttSource) -> ssl.SSLContext:
     return client_context(files.ca, where=f"source {source.name}: tls.ca", certificate=files.own)
 
 
-class MqttShards:
+class MqttShards(Source):
     """One subscription, with a shard for each stream of its messages."""
-
-    behind = False  # a full micro-batch says so
 
     def __init__(
         self,
@@ -146,9 +144,6 @@ class MqttShards:
         self._stopped = True
         self._client.disconnect()
         self._client.loop_stop()
-
-    def close(self) -> None:
-        """Nothing is left to close: the client disconnected when it stopped."""
 
     def _shard(self, stream: str) -> JournalShard:
         with self._lock:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tamis.errors import InputError
-from tamis_edge.storage.disk_errors import not_opened
+from tamis_edge.storage.disk import DIRECTORY_HINT, disk_fault
 
 FORMAT = 1  # of the edge's databases; 0: of a release before the number was written
 _FEW = 64  # pages of a database that is rewritten in no time
@@ -26,7 +26,7 @@ def open_database(path: Path, schema: str) -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
     except (OSError, sqlite3.Error) as error:
-        raise not_opened(error, path) from error
+        raise disk_fault(error, path, "can't open the database", DIRECTORY_HINT) from error
     try:
         _check_format(db, path)
         _enable_vacuum(db)
@@ -36,7 +36,7 @@ def open_database(path: Path, schema: str) -> sqlite3.Connection:
         db.execute(f"PRAGMA user_version={FORMAT}")
     except sqlite3.Error as error:
         db.close()
-        raise not_opened(error, path) from error
+        raise disk_fault(error, path, "can't open the database", DIRECTORY_HINT) from error
     return db
 
 

@@ -20,11 +20,10 @@ from pathlib import Path
 import orjson
 
 from tamis.errors import UnavailableError
-from tamis.telemetry.essential_threads import WorkerThread
+from tamis.telemetry.threads import WorkerThread
 from tamis_edge.core.commit import Commit, History, WatchedCommit
 from tamis_edge.storage.database import give_back, open_database, roll_back
-from tamis_edge.storage.disk_errors import DiskError, refusal
-from tamis_edge.storage.reserve import Reserve
+from tamis_edge.storage.disk import DiskError, Reserve, disk_fault
 
 RETRY = 1.0  # seconds after the disk refused readings in which no more are asked for
 
@@ -309,7 +308,7 @@ class Journal:
         except sqlite3.Error as error:
             roll_back(self._write)
             self._reload()
-            return refusal(error, self._path)
+            return disk_fault(error, self._path)
         return None
 
     def _settle(self, jobs: list[_Job], failure: UnavailableError | None) -> None:

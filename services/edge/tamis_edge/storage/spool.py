@@ -8,10 +8,9 @@ from pathlib import Path
 
 import orjson
 
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.storage.database import give_back, open_database, roll_back
-from tamis_edge.storage.disk_errors import refusal
-from tamis_edge.storage.reserve import Reserve
+from tamis_edge.storage.disk import Reserve, disk_fault
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
@@ -159,7 +158,7 @@ class Spool:
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             roll_back(self._db)
-            raise refusal(error, self._path) from error
+            raise disk_fault(error, self._path) from error
 
 
 def _headers_out(headers: list[tuple[str, bytes]] | None) -> str | None:

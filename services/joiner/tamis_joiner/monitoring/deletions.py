@@ -18,7 +18,7 @@ from tamis.messaging.rights import READERS
 from tamis.messaging.topics import JOINER_PATTERN
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Metrics, get_logger
-from tamis.telemetry.background_thread import BackgroundThread
+from tamis.telemetry.threads import BackgroundThread
 
 REQUEST_SECONDS = 5.0
 PERIOD_SECONDS = 2.0

@@ -18,7 +18,7 @@ from tamis.messaging.topics import stream_of
 from tamis.plan.model import Plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, get_logger
-from tamis.telemetry.background_thread import BackgroundThread
+from tamis.telemetry.threads import BackgroundThread
 from tamis_joiner.monitoring.deletions import LostRecords, Offsets, least_offsets
 
 SECONDS = 1e-6

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tamis.errors import RefusedError, TamisError, UnavailableError
 from tamis.messaging.connection import Cluster, NotAuthorizedError, from_java
 from tamis.telemetry import Health, Metrics, get_logger
-from tamis.telemetry.disk_space import disk_trouble
+from tamis.telemetry.health import disk_trouble
 from tamis_joiner.checkpoint.files import Checkpoint
 from tamis_joiner.checkpoint.location import Location
 from tamis_joiner.monitoring.deletions import Offsets, offsets_of, records_between

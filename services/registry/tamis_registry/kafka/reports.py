@@ -8,7 +8,7 @@ from tamis.messaging.records import Observation, read_ack, read_frontier
 from tamis.messaging.silences import Held, decode
 from tamis.messaging.topic_reader import Record, UnreadableRecords
 from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SILENCES, SKETCHES
-from tamis.predicates.selectivity import Sketch
+from tamis.predicates.sketch import Sketch
 from tamis.telemetry import Metrics, get_logger
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.silences import held_opening

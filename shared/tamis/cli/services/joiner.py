@@ -8,7 +8,7 @@ from types import FrameType
 import click
 
 from tamis.settings import KafkaSettings, ServiceSettings, TableSettings, load
-from tamis.telemetry.stop_deadline import end_after
+from tamis.telemetry.health import end_after
 
 # The last batch and the end of Spark take longer than a stop of the other services. Docker kills after ten
 # seconds.

@@ -3,10 +3,9 @@
 A box is *covered* if the other boxes together contain all of it. Implication, exact matching and the
 detection of tautologies are decided in this way.
 
-- `coordinate_compression`: converts boxes to arrays of whole numbers.
-- `split`: removes from a box the part that another box contains. A strategy repeats this until nothing is
-  left of the box, or until a part remains that no other box contains. The strategies of the paper are in
-  `strategies`; Tamis uses `filtered_depth_first`.
+- `splitting`: converts boxes to arrays of whole numbers, and removes from a box the part that another box
+  contains. A strategy repeats this until nothing is left of the box, or until a part remains that no other
+  box contains.
 - `zones`: decides boxes that compare attributes with each other. A zone is a matrix of bounds of differences
   between `zone_variables`.
 - `witness`: finds a tuple that shows that a box isn't covered, if the rounding of DOUBLEs leaves this open.
@@ -18,9 +17,7 @@ from collections.abc import Callable, Sequence
 
 from tamis.errors import RefusedError
 from tamis.predicates.boxes import Box, inside, overlap
-from tamis.predicates.cover.coordinate_compression import Int32s, compress
-from tamis.predicates.cover.filtered_depth_first import filtered_depth_first
-from tamis.predicates.cover.split import COVERED, SPENT
+from tamis.predicates.cover.splitting import COVERED, SPENT, Int32s, compress, filtered_depth_first
 from tamis.predicates.cover.zones import compares, possible_zone, zones_cover
 
 Strategy = Callable[[Int32s, Int32s, Int32s, Int32s, int], int]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box
-from tamis.predicates.cover.coordinate_compression import compress
+from tamis.predicates.cover.splitting import compress
 from tamis.predicates.differences import Difference, Form
 from tamis.predicates.ranges import ANYTHING, HIGH, LOW, NULL, Cut, Range
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from tamis.expressions.double_order import GREATEST, double_at, number_of
 from tamis.expressions.nodes import Type
 from tamis.predicates.boxes import Box
-from tamis.predicates.cover.coordinate_compression import compress
+from tamis.predicates.cover.splitting import compress
 from tamis.predicates.differences import Difference, Form, largest_below
 from tamis.predicates.ranges import ANYTHING, HIGH, LOW, NULL, Cut
 

@@ -17,7 +17,7 @@ from tests.oracle.random_windowed_alerts import WindowedFile
 from tamis.evaluation import tuple_entries
 from tamis.evaluation.replay import Replay, replay
 from tamis.offline import verify as verify_module
-from tamis.omission.window_extremes.batch import retained_in_windows
+from tamis.omission.window_batch import retained_in_windows
 
 LONG = also_long(40)
 FIRST = SEED * 10_000_000

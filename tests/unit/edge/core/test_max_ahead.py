@@ -13,9 +13,9 @@ from tests.unit.edge.plans import air, entry, topic
 from tamis.messaging.dead_letters import Reason
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.settings import FileSource
-from tamis_edge.sources.file.replay import FileSources
+from tamis_edge.source_fields import FieldMap
+from tamis_edge.sources.file import FileSources
 from tamis_edge.storage.journal import Journal
 
 SECOND = 1_000_000

@@ -13,8 +13,7 @@ import pytest
 from tamis.evaluation.key_table import KeyTable
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis_edge.core.messages.keys import MessageKeys
-from tamis_edge.core.messages.partitioner import murmur2, partition_of
+from tamis_edge.core.records import MessageKeys, murmur2, partition_of
 
 # From Kafka's UtilsTest.testMurmur2.
 JAVA = {

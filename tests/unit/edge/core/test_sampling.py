@@ -10,8 +10,7 @@ import pytest
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.plan.model import StreamColumn, StreamPlan
-from tamis.predicates.selectivity import Sketch
-from tamis.predicates.selectivity.sample import SIZE
+from tamis.predicates.sketch import SIZE, Sketch
 from tamis_edge.core.sampling import LEAST, MOST, Sampler
 
 TYPES = {

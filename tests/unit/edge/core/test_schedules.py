@@ -20,8 +20,7 @@ from tamis.expressions.vectors import Vector
 from tamis.messaging.records import END_OF_TIME, canonical_key
 from tamis.plan.model import Entry, Plan
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.messages.partitioner import partition_of
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record, partition_of
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 

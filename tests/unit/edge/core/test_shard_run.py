@@ -19,7 +19,7 @@ from tamis.messaging.records import END_OF_TIME
 from tamis.plan.model import Plan
 from tamis.query.model import Window
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.progress import SentProgress
+from tamis_edge.core.outbox import SentProgress
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 

@@ -16,13 +16,13 @@ from tests.unit.edge.plans import air, entry, plan, topic
 from tamis.messaging.records import canonical_key
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.messages.partitioner import partition_of
+from tamis_edge.core.records import partition_of
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.core.shedding import Shedder, share_to_shed
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.publishing.publisher import Publisher
 from tamis_edge.shards.worker import Worker
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.journal_shard import JournalShard
 from tamis_edge.storage.journal import Journal
 

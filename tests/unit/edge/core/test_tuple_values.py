@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis_edge.core.messages.records import encode
+from tamis_edge.core.records import encode
 
 # The parts of JSON that could be taken for the places between values.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('",\\[]{}: null'), max_size=6)

@@ -24,7 +24,7 @@ from tamis.expressions.vectors import Vector
 from tamis.plan.model import Plan, StreamColumn, StreamPlan
 from tamis.query.watches import NamedPattern, Watch, watched_name
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 

@@ -12,11 +12,9 @@ from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.query.watches import NamedPattern, Watch
+from tamis_edge.core import watched_readings
 from tamis_edge.core.rows import Batch
-from tamis_edge.core.watched import checkpoints
-from tamis_edge.core.watched.checkpoints import Checkpoints
-from tamis_edge.core.watched.event_order import EventOrder
-from tamis_edge.core.watched.matching_rows import needed_matches
+from tamis_edge.core.watched_readings import Checkpoints, EventOrder, needed_matches
 
 TEMP = Column("", "temp", Type.DOUBLE)
 PATTERN = NamedPattern("p", (0.0, 1.0))
@@ -53,7 +51,7 @@ def test_readings_leave_in_the_order_of_time_and_arrival(seed: int) -> None:
 
 @pytest.mark.parametrize("most", [5, 4096])
 def test_all_needed_readings_lie_behind_a_checkpoint(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(checkpoints, "MOST", most)
+    monkeypatch.setattr(watched_readings, "MOST", most)
     r = random.Random(most)
     for _ in range(200):
         times = [base + r.randint(0, 20) for base in range(0, 100, 2)]

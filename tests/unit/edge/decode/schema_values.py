@@ -22,7 +22,7 @@ from tamis.plan.model import StreamPlan
 from tamis.recordings.times import TimeUnit
 from tamis.settings.schema_registry import SchemaRegistryAccess
 from tamis_edge.decode.decoder import Decoded, Decoder
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import FieldMap
 
 NOW = 1_700_000_000_000_000
 CONTEXT = SerializationContext("readings", MessageField.VALUE)
@@ -82,7 +82,7 @@ def rows(decoded: Decoded) -> list[dict[str, Any]]:
 
 def message_types(file: FileDescriptorProto, *others: FileDescriptorProto) -> dict[str, type[Message]]:
     """The classes of a file's messages, also the nested ones, by their full names."""
-    from tamis_edge.decode.by_schema.protobuf import _KNOWN
+    from tamis_edge.decode.protobuf import _KNOWN
 
     pool = DescriptorPool()
     for known in {name for one in (*others, file) for name in one.dependency} & set(_KNOWN):

@@ -26,7 +26,7 @@ from tamis.messaging.schemas.registry import WriterSchema
 from tamis.messaging.schemas.wire_format import header
 from tamis.plan.model import StreamColumn, StreamPlan
 from tamis_edge.decode.decoder import MAX_READING, Decoder
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import FieldMap
 
 STREAM = air([topic([])], columns=("station", "ts", "temp", "site", "n", "ok"), max_ahead=None)
 MICROS = {"type": "long", "logicalType": "timestamp-micros"}

@@ -15,10 +15,10 @@ from tests.unit.edge.plans import air, topic
 
 from tamis.expressions.nodes import Type
 from tamis.messaging.dead_letters import Reason
-from tamis_edge.decode import text
 from tamis_edge.decode.decoder import MAX_READING, Decoded, Decoder
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.base import RawColumns
+from tamis_edge.sources.file_rows import typed
 
 NOW = 1_700_000_000_000_000
 COLUMNS = ("station", "ts", "temp", "site", "n", "ok")
@@ -294,11 +294,11 @@ def test_integers_beyond_64_bits_and_nan_in_tables_are_named_and_kept_whole() ->
 
 
 def test_text_of_cells() -> None:
-    assert text.values(["1.5", None, "x", "nan"], Type.DOUBLE)[:3] == [1.5, None, "x"]
-    assert text.values(["1", "2.5", "x"], Type.BIGINT) == [1, 2.5, "x"]
-    assert text.values(["true", "F", "x"], Type.BOOLEAN) == [True, False, "x"]
-    assert text.values(["1700000000", "2023-11-14"], Type.TIMESTAMP) == [1_700_000_000, "2023-11-14"]
-    assert text.values(["1", ""], Type.VARCHAR) == ["1", ""]
+    assert typed(["1.5", None, "x", "nan"], Type.DOUBLE)[:3] == [1.5, None, "x"]
+    assert typed(["1", "2.5", "x"], Type.BIGINT) == [1, 2.5, "x"]
+    assert typed(["true", "F", "x"], Type.BOOLEAN) == [True, False, "x"]
+    assert typed(["1700000000", "2023-11-14"], Type.TIMESTAMP) == [1_700_000_000, "2023-11-14"]
+    assert typed(["1", ""], Type.VARCHAR) == ["1", ""]
 
 
 def readings(draw: random.Random) -> list[bytes]:

@@ -20,9 +20,9 @@ from tamis.plan.model import StreamColumn, StreamPlan
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.source_fields import FieldMap
+from tamis_edge.sources import file_rows
 from tamis_edge.sources.base import Payloads, RawColumns
-from tamis_edge.sources.file import rows
 
 NOW = 1_700_000_000_000_000
 # Each reading has the value 5 where the column's name says; 7 stands where another rule would look.
@@ -49,7 +49,7 @@ def plan(name: str) -> StreamPlan:
 def at_the_edge(decoder: Decoder, path: Path, name: str) -> list[object]:
     types = {one: column.type for column in decoder.stream.columns for one in decoder.path(column.name).names}
     found: list[object] = []
-    for block in rows.read(path, path.suffix[1:], types, 0):
+    for block in file_rows.read(path, path.suffix[1:], types, 0):
         if isinstance(block, RawColumns):
             decoded = decoder.columns(block.columns, len(block.offsets), NOW)
         else:
@@ -121,7 +121,7 @@ def test_times_and_decimals_within_objects_are_read(tmp_path: Path) -> None:
     table = pa.table({"k": ["a", "b"], "ts": [NOW, NOW], "o": pa.array([{"at": 5, "v": 5}, None], kind)})
     pyarrow.parquet.write_table(table, tmp_path / "m.parquet")
     assert at_the_edge(Decoder(plan("o.v"), FieldMap()), tmp_path / "m.parquet", "o.v") == [5.0, None]
-    (block,) = rows.read(tmp_path / "m.parquet", "parquet", {}, 0)
+    (block,) = file_rows.read(tmp_path / "m.parquet", "parquet", {}, 0)
     assert isinstance(block, RawColumns)
     assert block.columns["o"][0]["at"] == "1970-01-01 00:00:00.005000"
     assert np.array_equal(block.offsets, [0, 1])

@@ -20,9 +20,9 @@ from tamis.messaging.dead_letters import Reason
 from tamis.messaging.schemas.registry import WriterSchema
 from tamis.messaging.schemas.wire_format import header
 from tamis.plan.model import StreamColumn, StreamPlan
-from tamis_edge.decode.by_schema.rows import SchemaRows
 from tamis_edge.decode.decoder import Decoded, Decoder
-from tamis_edge.decode.field_map import FieldMap
+from tamis_edge.decode.schema_rows import SchemaRows
+from tamis_edge.source_fields import FieldMap
 
 # syntax = "proto3"; package plant;
 FILE = Parse(
@@ -268,7 +268,7 @@ def test_arbitrary_bytes_are_dead_letters_or_readings(noise: bytes) -> None:
 
 
 def test_compiled_schemas_are_bounded() -> None:
-    from tamis_edge.decode.by_schema.rows import MOST_READERS
+    from tamis_edge.decode.schema_rows import MOST_READERS
 
     found = SchemaRows([], 100)
     for number in range(MOST_READERS + 10):

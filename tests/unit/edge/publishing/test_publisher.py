@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from tamis.settings import KafkaSettings
 from tamis.telemetry.metrics import Metrics
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.publishing.dead_letter_files import DeadLetterFiles
 from tamis_edge.publishing.publisher import Publisher
 from tamis_edge.storage.spool import Spool

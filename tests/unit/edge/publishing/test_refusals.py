@@ -16,11 +16,11 @@ from tests.fixtures.small_disk import fill, small_disk
 from tamis.messaging.topics import DEAD_LETTERS, MAX_RECORD_BYTES
 from tamis.settings import KafkaSettings
 from tamis.telemetry.metrics import Metrics
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.publishing import publisher
 from tamis_edge.publishing.dead_letter_files import DeadLetterFiles
 from tamis_edge.publishing.publisher import Publisher
-from tamis_edge.storage.reserve import Reserve
+from tamis_edge.storage.disk import Reserve
 from tamis_edge.storage.spool import Spool
 
 TOPIC = "tamis.stream.air.1"

@@ -17,9 +17,8 @@ from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.commit import Commit, History
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.settings import AnySource, FileSource, HttpSource
-from tamis_edge.shards.alignment import Reader, too_far_ahead
 from tamis_edge.shards.intake import Intake
-from tamis_edge.sources.backfill import BackfillSources
+from tamis_edge.sources.backfill import BackfillSources, Reader, too_far_ahead
 from tamis_edge.sources.opening import KafkaAccess, open_again
 from tamis_edge.storage.journal import Journal
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tamis.expressions.nodes import Type
 from tamis_edge.sources.base import Payloads, RawColumns
-from tamis_edge.sources.file.csv_rows import csv_blocks
+from tamis_edge.sources.file_rows import csv_blocks
 
 TYPES = {"k": Type.VARCHAR, "v": Type.DOUBLE}
 

@@ -17,12 +17,12 @@ from tamis.errors import InputError
 from tamis.settings import KafkaSettings
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.edge import Edge
 from tamis_edge.settings import EdgeConfig, FileSource
+from tamis_edge.source_fields import FieldMap
+from tamis_edge.sources import file as file_source
 from tamis_edge.sources.base import RawColumns
-from tamis_edge.sources.file import replay
-from tamis_edge.sources.file.replay import RETRY, FileSources
+from tamis_edge.sources.file import RETRY, FileSources
 from tamis_edge.storage.journal import Journal
 
 STREAM = air([topic([entry(0)])])
@@ -118,7 +118,9 @@ def test_the_end_of_a_file_is_logged_once(
 ) -> None:
     """Lines that are added later are not read, and nothing else says so."""
     said: list[dict[str, object]] = []
-    monkeypatch.setattr(replay._log, "info", lambda what, **fields: said.append({"what": what, **fields}))
+    monkeypatch.setattr(
+        file_source._log, "info", lambda what, **fields: said.append({"what": what, **fields})
+    )
     path = tmp_path / "air.csv"
     path.write_text("station,ts,temp\na,1,1\na,2,1\n")
     (shard,) = FileSources([source(path)], "e", journal).shards()

@@ -11,7 +11,7 @@ from tamis.errors import UnavailableError
 from tamis.settings import KafkaSettings
 from tamis_edge.core.commit import Commit
 from tamis_edge.settings import KafkaSource
-from tamis_edge.sources.kafka.commits import GroupCommits
+from tamis_edge.sources.kafka.partitions import GroupCommits
 from tamis_edge.sources.kafka.shard import KafkaShard
 from tamis_edge.sources.kafka.topic import KafkaTopic
 

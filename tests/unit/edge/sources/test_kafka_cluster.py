@@ -12,7 +12,7 @@ from tamis.errors import InputError
 from tamis.messaging.connection import Cluster, authentication_failed
 from tamis.settings import KafkaSettings
 from tamis_edge.settings import KafkaSource, load_config
-from tamis_edge.sources.kafka.cluster import cluster_of
+from tamis_edge.sources.opening import cluster_of
 
 FLEET = KafkaSettings(
     bootstrap="fleet:9092",

@@ -21,8 +21,8 @@ from tamis.messaging.schemas.wire_format import Kind, header
 from tamis.settings import KafkaSettings
 from tamis_edge.core.commit import Commit
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.settings import EdgeConfig, KafkaSource, SchemaRegistry
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.base import Source
 from tamis_edge.sources.kafka import schemas as module
 from tamis_edge.sources.kafka.schemas import ABSENT_FOR, FetchedSchemas
@@ -123,17 +123,19 @@ def test_readings_wait_for_their_schemas_in_order(shard: KafkaShard, registry: R
     assert shard.poll(1, 5) is not None
 
 
-def test_a_registry_that_is_away_loses_nothing(shard: KafkaShard, registry: Registry) -> None:
+def test_a_registry_that_is_away_loses_nothing(
+    shard: KafkaShard, schemas: FetchedSchemas, registry: Registry
+) -> None:
     registry.away = True
     put(shard, 7)
     assert shard.poll(100, 5) is None
     wait(lambda: len(registry.asked) > 2)
     assert shard.poll(100, 5) is None
-    assert shard._owner.troubles() == {"k": "schema registry at http://schemas: no usable answer"}
+    assert schemas.trouble == "schema registry at http://schemas: no usable answer"
     registry.away = False
     found = wait(lambda: shard.poll(100, 5))
     assert found.offsets.tolist() == [0]
-    assert shard._owner.troubles() == {"k": None}
+    assert schemas.trouble is None
 
 
 def test_readings_without_a_usable_schema_are_dead_letters(shard: KafkaShard) -> None:

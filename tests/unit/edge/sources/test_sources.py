@@ -26,10 +26,10 @@ from tamis.web.tls import CertificateFiles, Certificates
 from tamis.web.tokens import Token, digest, new_token
 from tamis_edge.core.commit import Commit
 from tamis_edge.decode.decoder import Decoder
-from tamis_edge.decode.field_map import FieldMap
 from tamis_edge.settings import Http, HttpSource, KafkaSource, MqttSource
+from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.base import Payloads
-from tamis_edge.sources.file.rows import part
+from tamis_edge.sources.file_rows import part
 from tamis_edge.sources.http import MOST_READINGS, HttpSources, split
 from tamis_edge.sources.journal_shard import MOST_UNPLANNED, STRAY
 from tamis_edge.sources.kafka.shard import STALLED, KafkaShard

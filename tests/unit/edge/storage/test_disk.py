@@ -17,13 +17,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from tamis.errors import InputError, UnavailableError
-from tamis.telemetry.essential_threads import DeadThreadError
+from tamis.telemetry.threads import DeadThreadError
 from tamis_edge.core.commit import Commit, WatchedCommit
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.publishing.dead_letter_files import DeadLetterFiles
 from tamis_edge.storage.database import FORMAT
+from tamis_edge.storage.disk import RESERVE, Reserve
 from tamis_edge.storage.journal import Journal, JournalFullError
-from tamis_edge.storage.reserve import RESERVE, Reserve
 from tamis_edge.storage.spool import Spool
 
 
@@ -280,7 +280,7 @@ import sys, threading, time
 from pathlib import Path
 from tamis_edge.storage.journal import Journal
 from tamis_edge.storage.spool import Spool
-from tamis_edge.core.messages.records import Record
+from tamis_edge.core.records import Record
 from tamis_edge.core.commit import Commit, WatchedCommit
 journal, spool = Journal(Path(sys.argv[1]) / "j.db", 10**9), Spool(Path(sys.argv[1]) / "s.db", 10**9)
 i = 0

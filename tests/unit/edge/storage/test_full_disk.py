@@ -9,10 +9,9 @@ import pytest
 from tests.fixtures.small_disk import fill, small_disk
 
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.messages.records import Record
-from tamis_edge.storage.disk_errors import DiskError
+from tamis_edge.core.records import Record
+from tamis_edge.storage.disk import DiskError, Reserve
 from tamis_edge.storage.journal import Journal
-from tamis_edge.storage.reserve import Reserve
 from tamis_edge.storage.spool import Spool
 
 RESERVE = 6 * 2**20

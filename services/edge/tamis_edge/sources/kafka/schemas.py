@@ -10,7 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tamis.errors import UnavailableError
@@ -18,9 +18,8 @@ from tamis.messaging.dead_letters import Reason
 from tamis.messaging.schemas.registry import MOST_CACHED, UnusableSchema, WriterSchema
 from tamis.messaging.schemas.wire_format import Kind, schema_of
 from tamis.telemetry.logs import get_logger
-from tamis_edge.core.messages.keys import Int64s
-from tamis_edge.decode.by_schema.rows import Schemas
 from tamis_edge.decode.decoder import Decoded, Decoder
+from tamis_edge.decode.schema_rows import Schemas
 from tamis_edge.sources.base import Payloads
 
 _log = get_logger("edge.schemas")
@@ -39,29 +38,13 @@ class Registry(Protocol):
 
 
 @dataclass(frozen=True)
-class SchemaPayloads:
+class SchemaPayloads(Payloads):
     """Readings with the schemas that they name."""
 
-    payloads: Payloads
-    schemas: Schemas
-
-    @property
-    def offsets(self) -> Int64s:
-        return self.payloads.offsets
-
-    @property
-    def arrivals(self) -> Int64s:
-        return self.payloads.arrivals
-
-    @property
-    def size(self) -> int:
-        return self.payloads.size
+    schemas: Schemas = field(default_factory=dict)
 
     def decode(self, decoder: Decoder, now: int) -> Decoded:
-        return decoder.with_schemas(self.payloads.payloads, self.schemas, now)
-
-    def payload(self, row: int) -> bytes:
-        return self.payloads.payload(row)
+        return decoder.with_schemas(self.payloads, self.schemas, now)
 
 
 class FetchedSchemas:

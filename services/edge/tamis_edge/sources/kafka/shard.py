@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -15,11 +15,24 @@ from tamis_edge.settings import KafkaSource
 from tamis_edge.sources.base import READ_BYTES, Delivery, Payloads
 from tamis_edge.sources.kafka.schemas import FetchedSchemas, SchemaPayloads
 
-if TYPE_CHECKING:
-    from tamis_edge.sources.kafka.topic import KafkaTopic
-
 BUFFER = 6_000  # messages of one partition that wait here before it is paused
 STALLED = 10.0  # seconds that readings wait in Kafka without one coming before that is reported
+
+
+class Member(Protocol):
+    """The member of a consumer group to which partitions are assigned."""
+
+    def resume(self, shard: KafkaShard, offset: int | None) -> None:
+        """Deliver the partition, from `offset` on if it is given."""
+        ...
+
+    def pause(self, shard: KafkaShard) -> None:
+        """Deliver nothing of the partition for now."""
+        ...
+
+    def commit(self, shard: KafkaShard, commit: Commit) -> Future[None]:
+        """Commit an offset and its metadata for the group."""
+        ...
 
 
 class KafkaShard:
@@ -33,7 +46,7 @@ class KafkaShard:
 
     def __init__(
         self,
-        owner: KafkaTopic,
+        owner: Member,
         source: KafkaSource,
         partition: int,
         commit: Commit,
@@ -133,7 +146,9 @@ class KafkaShard:
             self.buffer.appendleft(rest)
             self.waiting += len(rest.offsets)
             self.bytes += rest.size
-        return SchemaPayloads(found, schemas) if count else None
+        if not count:
+            return None
+        return SchemaPayloads(found.offsets, found.arrivals, found.payloads, schemas=schemas)
 
     def _take(self, limit: int) -> Payloads | None:
         """At most `limit` readings of the buffer, and about `READ_BYTES`."""

@@ -29,10 +29,8 @@ from tamis.settings import KafkaSettings
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.commit import Commit
 from tamis_edge.settings import KafkaSource
-from tamis_edge.sources.kafka.cluster import cluster_of
-from tamis_edge.sources.kafka.commits import GroupCommits, offset_of
-from tamis_edge.sources.kafka.partition_ends import PartitionEnds
-from tamis_edge.sources.kafka.repositioning import reposition
+from tamis_edge.sources.base import Source
+from tamis_edge.sources.kafka.partitions import GroupCommits, PartitionEnds, offset_of, reposition
 from tamis_edge.sources.kafka.schemas import FetchedSchemas
 from tamis_edge.sources.kafka.shard import BUFFER, KafkaShard
 
@@ -56,7 +54,7 @@ PREFETCH = {
 }
 
 
-class KafkaTopic:
+class KafkaTopic(Source):
     """One subscription. `before_revoke` returns the last commit of a shard that is about to move. `lost`
     gets the number of readings that Kafka deleted before they were read.
     """
@@ -72,7 +70,9 @@ class KafkaTopic:
         clock: Callable[[], float] = time.monotonic,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`schemas`: of the readings, where they aren't JSON. `stopping` tells whether the edge stops."""
+        """`settings`: of the source's cluster. `schemas`: of the readings, where they aren't JSON. `stopping`
+        tells whether the edge stops.
+        """
         self._clock, self._schemas, self._stopping = clock, schemas, stopping
         self._source = source
         self._before_revoke, self._lost = before_revoke, lost
@@ -83,10 +83,9 @@ class KafkaTopic:
         self._trouble: str | None = None  # of the last error, until something is heard again
         self._denied: tuple[float, str] | None = None  # when a right was missing last, and which
         self._stalled = False
-        cluster = cluster_of(source, settings)
-        config = cluster.client_config()
+        config = settings.client_config()
         self._bootstrap = str(config["bootstrap.servers"])
-        self._connection = Connection(Cluster.of(config, cluster.setting), tell=self._log_trouble)
+        self._connection = Connection(Cluster.of(config, settings.setting), tell=self._log_trouble)
         self._ends = PartitionEnds(config, source.topic)
         self._ask_at = 0.0
         self._group = source.group or f"{SOURCE_GROUPS}{source.stream}.{source.topic}"
@@ -147,12 +146,6 @@ class KafkaTopic:
             return None
         return self._denied[1]
 
-    def check(self) -> None:
-        """Nothing to do: it has no thread of its own."""
-
-    def refuse(self, full: bool) -> None:
-        """Nothing to do: the loop stops polling, and full buffers pause their partitions."""
-
     def stop(self) -> None:
         for shard in self._shards.values():
             self.pause(shard)
@@ -167,7 +160,6 @@ class KafkaTopic:
     # ---- for its shards
 
     def resume(self, shard: KafkaShard, offset: int | None) -> None:
-        """Deliver the partition, from `offset` on if it is given."""
         at = TopicPartition(shard.topic, shard.partition)
         if offset is not None:
             self._consumer.seek(TopicPartition(shard.topic, shard.partition, offset))
@@ -175,13 +167,11 @@ class KafkaTopic:
         shard.paused, shard.heard = False, self._clock()
 
     def pause(self, shard: KafkaShard) -> None:
-        """Deliver nothing of the partition for now."""
         if not shard.paused:
             self._consumer.pause([TopicPartition(shard.topic, shard.partition)])
             shard.paused = True
 
     def commit(self, shard: KafkaShard, commit: Commit) -> Future[None]:
-        """Commit an offset and its metadata for the group."""
         if self._shards.get(shard.partition) is not shard:
             done: Future[None] = Future()
             done.set_exception(UnavailableError("the partition has moved", where=shard.name))

@@ -17,7 +17,7 @@ import pyspark
 
 from tamis.errors import InputError, TamisError
 from tamis.java.runtime import find_java
-from tamis.settings.private_files import keep_new_files_private
+from tamis.settings.common import keep_new_files_private
 
 _MAIN = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 # Option of the executor: variable of the pod.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.records import Ack, Frontier, Observation
-from tamis.predicates.selectivity import Sketch, merge
+from tamis.predicates.sketch import Sketch, merge
 from tamis.sharing.selectivity import StreamStatistics
 
 # A rate is an average over one to two such spans, in microseconds of the edge's clock.

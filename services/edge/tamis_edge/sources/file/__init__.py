@@ -1,1 +1,0 @@
-"""The file source: recordings in CSV, NDJSON or Parquet, replayed once."""
