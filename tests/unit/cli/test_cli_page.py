@@ -174,7 +174,7 @@ def definition_that_stays() -> str:
     made.sql(f"CREATE OR REPLACE {hot} 50;")
     file = f"\n\n{AIR}CREATE {hot} 35;"
     outcomes, _ = made.registry.apply(file, made.now, "alerts.sql", keep=True)
-    kept = outcome_document(outcomes[-1], made.registry.view(made.now))
+    kept = outcome_document(outcomes[-1], None, made.registry.view(made.now))
     return difference(kept, "http://127.0.0.1:8181")
 
 
