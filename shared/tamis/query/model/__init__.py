@@ -1,6 +1,7 @@
 """The typed query model: definitions and queries with resolved names, and positions for messages.
 
-`tamis.query.parse` makes it; planning, EXPLAIN, `tamis run` and the DuckDB reference read it.
+Begin with `queries`. `tamis.query.parse` makes the model; planning, EXPLAIN, `tamis run` and the DuckDB
+reference read it.
 """
 
 from tamis.query.model.catalog import Catalog

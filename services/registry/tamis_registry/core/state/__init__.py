@@ -1,1 +1,4 @@
-"""State of the registry: the durable data (`model`), and its form in Kafka (`records`)."""
+"""State of the registry: the durable data, and its form in Kafka.
+
+Begin with `model`. `records` writes and reads it, strictly checked.
+"""

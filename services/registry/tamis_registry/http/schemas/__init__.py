@@ -1,1 +1,4 @@
-"""Types of the HTTP API's documents, for its OpenAPI description; tests compare them with real documents."""
+"""Types of the HTTP API's documents, for its OpenAPI description; tests compare them with real documents.
+
+Begin with `definitions`; `documents` makes what these types describe.
+"""
