@@ -107,7 +107,7 @@ def _measured(edges: int) -> dict[str, Cell]:
 
 
 def _explained(alerts: int) -> str:
-    """How much longer applying a text takes with the documents of EXPLAIN, which only answers need."""
+    """Time of alerts that are applied and explained, as only answers need it, relative to applying alone."""
     text = _alerts(alerts)
     registry = Registry(PLANNER, State(PARTITIONS), None, 0, 0)
     registry.done(registry.apply(STREAM, 0)[1], 0)

@@ -122,7 +122,7 @@ def most_omitted(one: InputVerdict, stream: StreamDef) -> float | None:
 
 
 def _history(definition: AlertDef | DerivedDef, catalog: Catalog) -> str:
-    """What edges read again for the option `from` of an alert, and its cost; empty without the option."""
+    """Readings that edges read again for the option `from` of an alert, and the cost; empty without it."""
     since = definition.options.from_ if isinstance(definition, AlertDef) else None
     if since is None:
         return ""
