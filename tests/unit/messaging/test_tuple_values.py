@@ -24,16 +24,10 @@ from tamis.errors import RefusedError
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import ENVELOPE, final_envelope, progress_envelope
+from tamis.messaging.schemas.schema_texts import protobuf_file, schema_text
 from tamis.messaging.schemas.tuple_decoding import SchemaMismatchError, decode, has_schema
 from tamis.messaging.schemas.tuple_encoding import encode_alone, encode_envelope, encode_tuples
-from tamis.messaging.schemas.tuple_schema import (
-    PROTOBUF_ENVELOPE,
-    Layout,
-    ValueSchema,
-    check_names,
-    protobuf_file,
-    schema_text,
-)
+from tamis.messaging.schemas.tuple_schema import PROTOBUF_ENVELOPE, Layout, ValueSchema, check_names
 from tamis.messaging.schemas.wire_format import KINDS, Format
 
 TOPIC = "tamis.stream.air.1"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -145,12 +146,12 @@ _OF_ONE = Signature(((*NUMBERS, Type.INTERVAL),), None)
 
 
 def _in_c_library(name: str) -> _Doubles:
-    """A compiled function, loaded at its first call: services that only read plans do without Numba."""
+    """A compiled function, loaded at its first call. It is named and not imported, because the alerts service
+    reads plans without ever calling a function, and its image has no Numba.
+    """
 
     def function(*args: NDArray[Any]) -> NDArray[Any]:
-        from tamis.expressions.functions import libm
-
-        return getattr(libm, name)(*args)  # type: ignore[no-any-return]
+        return getattr(import_module("tamis.expressions.functions.libm"), name)(*args)  # type: ignore[no-any-return]
 
     return function
 

@@ -9,14 +9,8 @@ from io import BytesIO
 from typing import Any
 
 from tamis.messaging.records import ENVELOPE
-from tamis.messaging.schemas.tuple_schema import (
-    ENVELOPE_FIELDS,
-    PACKAGE,
-    PROTOBUF_ENVELOPE,
-    Layout,
-    protobuf_file,
-    schema_text,
-)
+from tamis.messaging.schemas.schema_texts import PACKAGE, protobuf_file, schema_text
+from tamis.messaging.schemas.tuple_schema import ENVELOPE_FIELDS, PROTOBUF_ENVELOPE, Layout
 from tamis.messaging.schemas.wire_format import HEADER, refuse_negative_indexes
 
 Document = dict[str, Any]

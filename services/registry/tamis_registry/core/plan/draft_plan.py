@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from tamis.errors import RefusedError
-from tamis.messaging.schemas.tuple_schema import ValueSchema, check_names, layout, schema_text
+from tamis.messaging.schemas.schema_texts import schema_text
+from tamis.messaging.schemas.tuple_schema import ValueSchema, check_names, layout
 from tamis.messaging.schemas.wire_format import KINDS, Kind
 from tamis.messaging.topics import stream_of
 from tamis.persistent.lists import PersistentList
