@@ -104,7 +104,8 @@ def test_up_raises_alarms_though_its_services_are_killed_and_ends_at_ctrl_c(
     try:
         said = read_until(up, "tamis watch", 400)
         wanted = set(masked(sample("kafka ready")))
-        assert (wanted & set(masked(told.read_text()))) >= {line for line in wanted if " ready " in line}
+        # This wait may be over before somebody looks.
+        assert wanted - set(masked(told.read_text())) <= {"joiner: Spark is starting"}
         bootstrap = re.search(r"TAMIS_KAFKA_BOOTSTRAP=(\S+)", said)
         posts = re.search(r"POST (http://127\.0\.0\.1:\d+)", said)
         assert bootstrap and posts

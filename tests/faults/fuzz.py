@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from pkgutil import walk_packages
 from typing import Any
 
 import tamis
@@ -26,8 +25,6 @@ INSTRUMENTED = [
     "tamis_edge.decode",
     "tamis_edge.sources.http",
 ]
-# A package within them has all modules with compiled functions; numba compiles none that are instrumented.
-COMPILED = "tamis.recordings"
 
 
 class GrowthError(AssertionError):
@@ -40,18 +37,18 @@ def resident() -> int:
     return pages * 4096
 
 
-def _source(name: str, finder: Any) -> str:
-    return finder.find_spec(name).loader.get_source(name)  # type: ignore[no-any-return]
-
-
 def main(name: str, seconds: int, corpus: Path) -> None:
     # Behind all others: its copies of packages that Tamis has, too, are not used.
     sys.path.append(str(TOOLS))
     import atheris  # type: ignore[import-untyped, unused-ignore]
 
-    folder = str(Path(tamis.__file__).parent.joinpath(*COMPILED.split(".")[1:]))
-    modules = [(found.name, found.module_finder) for found in walk_packages([folder], f"{COMPILED}.")]
-    compiled = [name for name, finder in modules if "@njit" in _source(name, finder)]
+    # Numba compiles no function that is instrumented.
+    package = Path(tamis.__file__).parent
+    compiled = [
+        ".".join(file.relative_to(package.parent).with_suffix("").parts)
+        for file in package.rglob("*.py")
+        if "@njit" in file.read_text()
+    ]
     assert compiled
     with atheris.instrument_imports(include=INSTRUMENTED, exclude=compiled):
         from tests.faults.fuzz_targets import target

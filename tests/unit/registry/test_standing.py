@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,6 +95,10 @@ def test_what_is_not_bounded_is_refused_in_the_words_of_explain(registry: Regist
         registry.apply(statement, 0)
     assert explained["memory"]["reason"] in str(raised.value)
     assert all(repair in str(raised.value) for repair in explained["memory"]["repairs"])
+    error = raised.value
+    again = pickle.loads(pickle.dumps(error))  # between processes
+    assert (type(again), str(again)) == (UnboundedError, str(error))
+    assert again.query.document() == error.query.document()
     say(registry, "CREATE " + COUNTED.format("WITH (allow_unbounded = true)"))
     assert [unproven(query) for query in registry.plan.queries] == [False, True]
     marked = {found["name"]: found["unproven"] for found in alert_documents(registry.view(0))}

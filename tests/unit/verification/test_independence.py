@@ -21,7 +21,6 @@ SHARED = {
     "tamis.query.computed_columns",  # the expressions that columns of the parsed SQL stand for
     "tamis.query.model",
     "tamis.query.watches",
-    "tamis.query.window_functions",  # the parsed SQL of window functions
     "tamis.recordings.typed",
 }
 PROMISE = {"tamis.plan.model"}  # the intervals and keys that the promise is about
