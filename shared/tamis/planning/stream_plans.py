@@ -30,9 +30,7 @@ def stream_read(origin: object, version: int, stream: str) -> str:
 
 
 def live(alert: AlertDef) -> AlertDef:
-    """The alert without `from`, which reads its streams themselves: for recordings, which have a beginning
-    anyway.
-    """
+    """The alert as it runs over recordings: from their beginning, so that `from` is left out."""
     if alert.options.from_ is None:
         return alert
     return replace(alert, options=replace(alert.options, from_=None))
