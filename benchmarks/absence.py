@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.harness import Cell, Result, Say, medians
 from benchmarks.late_streams import DELAY, EVERY, STATIONS, STREAMS, TUPLES, Streams, store, two_streams
-from tamis.evaluation.replay import replay
+from tamis.operators.time_join.replay import replay
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording

@@ -27,13 +27,13 @@ from benchmarks import alerts, edge, joiner
 from benchmarks.harness import Cell, Result, Say, machine
 from benchmarks.kafka import PARTITIONS, Topics
 from benchmarks.readings import SECOND, station
-from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.messaging.records import Frontier, progress_record
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import PLANS, stream_topic
+from tamis.operators.compilation import standing_evaluator
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Plan
 from tamis.planning.build import first_plan

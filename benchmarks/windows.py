@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from benchmarks.harness import Cell, Result, Say, medians
-from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import standing_evaluator
 
 NAME = "windows"
 TUPLES = 1_000_000

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
-from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import standing_evaluator
 from tamis.planning.explain import explain
 from tamis.query.parse import catalog_of
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
-from tamis.bounded.conjunctive.decide import violation
 from tamis.bounded.timeless.translate import translate
 from tamis.bounded.timeless.verdict import memory_verdict
+from tamis.operators.synopses.decide import violation
 from tamis.query.model import AlertDef, Catalog
 from tamis.query.parse import catalog_of
 

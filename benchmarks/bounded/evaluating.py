@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.harness import Cell, Result, Say
 from tamis.errors import UnavailableError
-from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import standing_evaluator
 from tamis.planning.explain import explain
 from tamis.query.parse import catalog_of
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from benchmarks.harness import Cell, Result, Say, medians
 from benchmarks.sharing.filters import FIRST, LAST, filters, names
-from tamis.evaluation.filter_dispatch import Bools, Dispatch
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr
 from tamis.expressions.vectors import Vector
+from tamis.operators.time_join.filter_dispatch import Bools, Dispatch
 
 NAME = "sharing.dispatch"
 COUNTS = (1, 10, 100, 500)

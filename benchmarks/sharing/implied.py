@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
-from tamis.evaluation.replay import retained_rows
 from tamis.expressions.vectors import Vector
+from tamis.operators.time_join.replay import retained_rows
 from tamis.planning.build import first_plan
 from tamis.planning.join_verdict import judge, learn
 from tamis.planning.omission_rules import decide

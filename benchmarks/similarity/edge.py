@@ -11,12 +11,12 @@ import orjson
 
 from benchmarks.harness import Cell, Result, Say, medians
 from benchmarks.similarity.workloads import series, walks
+from tamis.declarations.watches import NamedPattern, Watch, watched_name
 from tamis.expressions.nodes import Call, Column, Type
 from tamis.messaging.topics import stream_topic
 from tamis.plan.model import Plan, StreamColumn, StreamPlan, TopicPlan
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
-from tamis.query.watches import NamedPattern, Watch, watched_name
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun

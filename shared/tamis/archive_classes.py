@@ -13,12 +13,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tamis.declarations.file_access import FileAccess
 from tamis.errors import TamisError, UnavailableError
 from tamis.java import class_archives
 from tamis.java.jars import Configuration
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.fleet import Fleet, FleetSpec
-from tamis.query.file_access import FileAccess
 from tamis.settings import KafkaSettings
 from tamis.telemetry import configure_logs
 from tamis_joiner.settings import JoinerSettings

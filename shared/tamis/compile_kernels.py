@@ -12,11 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tamis.bounded.synopses.row_numbering import BucketMaxima
-from tamis.evaluation import slot_kernels
-from tamis.evaluation.standing.compilation import standing_evaluator
-from tamis.evaluation.standing.latest_candidates import latest
-from tamis.evaluation.temporal_join import expand, windows
+from tamis.declarations.watches import Frame
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.functions.entry import FUNCTIONS
 from tamis.expressions.nodes import Call, Column, Type
@@ -24,12 +20,16 @@ from tamis.expressions.vectors import Vector
 from tamis.omission.batch import retained_by_key
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
+from tamis.operators.compilation import standing_evaluator
+from tamis.operators.latest_candidates import latest
+from tamis.operators.synopses.row_numbering import BucketMaxima
+from tamis.operators.time_join import slot_kernels
+from tamis.operators.time_join.temporal_join import expand, windows
 from tamis.predicates.bitmap import Bitmap
 from tamis.predicates.evaluation import Dispatcher
 from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
 from tamis.predicates.selectivity import Uniform, selectivity
-from tamis.query.watches import Frame
 from tamis.recordings import json_structure
 from tamis.recordings.flat_json.columns import FlatDecoder, without_suffixes
 from tamis.recordings.flat_json.text_table import TextTable

@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
+from tamis.declarations.file_access import NO_ACCESS
 from tamis.messaging.heartbeats import JOINER, Heartbeat, SinkState
 from tamis.messaging.records import Ack, Frontier, StreamState
 from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS
 from tamis.plan.document import PlanDocument
-from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.settings.token_file import TokenFile
 from tamis.telemetry import Health, Metrics

@@ -11,9 +11,10 @@ from unittest.mock import patch
 import orjson
 
 from tamis.certificates.certify import Certificate, Unproven, certify
+from tamis.declarations.streams import StreamDef
 from tamis.messaging.records import Ack, Frontier
 from tamis.planning.incremental import Built, plan_for
-from tamis.query.model import Catalog, Statement, StreamDef
+from tamis.query.model import Catalog, Statement
 from tamis.query.parse import parse
 from tamis.sharing.selectivity import BoxUnion
 from tamis.sharing.topic_choice import Candidate, CandidateTopics

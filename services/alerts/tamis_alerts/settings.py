@@ -9,9 +9,9 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, model_validator
 
-from tamis.query.names import suggest
 from tamis.settings.yaml_file import read_yaml
 from tamis.web.tls import client_context
+from tamis.wording.names import suggest
 from tamis_alerts.core.notifications import Route
 from tamis_alerts.sink_settings import LOG, Sink
 

@@ -10,7 +10,7 @@ from types import FrameType
 import numpy as np
 from pydantic_settings import SettingsConfigDict
 
-from tamis.evaluation.filter_dispatch import MIN_INDEXED, Dispatch
+from tamis.declarations.watches import Frame, NamedPattern, Watch, WindowFunction
 from tamis.expressions.nodes import Column, Literal, Type
 from tamis.expressions.signatures import call
 from tamis.expressions.vectors import Vector
@@ -18,7 +18,7 @@ from tamis.heap import collect_seldom, return_freed_memory
 from tamis.messaging.probe import KafkaProbe
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
-from tamis.query.watches import Frame, NamedPattern, Watch, WindowFunction
+from tamis.operators.time_join.filter_dispatch import MIN_INDEXED, Dispatch
 from tamis.settings import KafkaSettings, ServiceSettings, load
 from tamis.settings.common import private_directory
 from tamis.settings.http_security import HttpSecurity, HttpSettings, http_security

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import FrameType
 
+from tamis.declarations.file_access import FileAccess
 from tamis.heap import collect_seldom
 from tamis.messaging.probe import KafkaProbe
 from tamis.messaging.schemas.wire_format import Kind
-from tamis.query.file_access import FileAccess
 from tamis.settings import KafkaSettings, load
 from tamis.settings.common import host_names
 from tamis.settings.http_security import http_security

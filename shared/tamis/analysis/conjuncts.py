@@ -13,24 +13,18 @@ from dataclasses import dataclass, replace
 from tamis.analysis.contradictions import contradictory_filters, contradictory_values, fewest, message
 from tamis.analysis.equality_classes import Equality
 from tamis.analysis.implied_predicates import Implied, implied_predicates
-from tamis.analysis.topology import (
-    Joined,
-    TimeDistances,
-    bounds_of,
-    closure,
-    intersect,
-    joined,
-    mentions_time,
-    window_bounds,
-)
+from tamis.analysis.topology import bounds_of, intersect, mentions_time
+from tamis.declarations.definitions import Window
+from tamis.declarations.streams import StreamDef
 from tamis.errors import Position, RefusedError, SqlError
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import OPPOSITE, Call, Column, Expr, Type, aliases
 from tamis.expressions.python_functions import UNKNOWN, calls, shapes_of
 from tamis.expressions.sql_text import identifier, to_sql
 from tamis.plan.model import TimeBound
+from tamis.plan.time_distances import Joined, TimeDistances, closure, joined, window_bounds
 from tamis.query.linear_times import is_time
-from tamis.query.model import Absence, Catalog, Conjunct, Query, StreamDef, Window, same_window
+from tamis.query.model import Absence, Catalog, Conjunct, Query, same_window
 
 _LONGEST = 200  # characters of a condition in a message
 

@@ -15,10 +15,12 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
 
-from tamis.analysis.domains import declared_ends
 from tamis.analysis.linear_conditions import LinearSystem
 from tamis.analysis.possible_values import possible
 from tamis.analysis.value_constraints import narrowed
+from tamis.declarations.definitions import ColumnDef
+from tamis.declarations.domains import declared_ends
+from tamis.declarations.streams import StreamDef
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import (
     FLIPPED,
@@ -35,7 +37,6 @@ from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import bare
 from tamis.predicates import Predicate
-from tamis.query.model import ColumnDef, StreamDef
 
 # With more clauses, or more filters of one source, the exact check takes more than some milliseconds, and is
 # left out.

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tamis.analysis.contradictions import fewest, linear_system
-from tamis.analysis.domains import INT_LIMIT
 from tamis.analysis.equality_classes import Equality, classes
 from tamis.analysis.linear_conditions import LinearSystem, nearest
 from tamis.constraints.atoms import Linear, linear, variables
 from tamis.constraints.linear.conjunctions import implies, ranges_of
 from tamis.constraints.linear.fourier_motzkin import eliminate
 from tamis.constraints.theory import Interval
+from tamis.declarations.domains import INT_LIMIT
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import (
     COMPARISONS,
     LARGEST_EXACT_INTEGER,
@@ -34,7 +35,6 @@ from tamis.expressions.nodes import (
     substitute,
 )
 from tamis.expressions.signatures import call
-from tamis.query.model import StreamDef
 
 Predicates = Mapping[str, tuple[Expr, ...]]
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from tamis.analysis.domains import ends
 from tamis.analysis.possible_values import (
     ANYTHING,
     NEVER,
@@ -23,10 +22,12 @@ from tamis.analysis.possible_values import (
     literal,
     possible,
 )
+from tamis.declarations.definitions import ColumnDef
+from tamis.declarations.domains import ends
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.watches import Watch
 from tamis.expressions.exact.rounding import bound
 from tamis.expressions.nodes import FLIPPED, OPAQUE, OPPOSITE, Call, Column, Expr, Literal, Type, columns
-from tamis.query.model import ColumnDef, StreamDef
-from tamis.query.watches import Watch
 
 _ROUNDS = 4  # of propagation from condition to condition
 _MOST_ALTERNATIVES = 50

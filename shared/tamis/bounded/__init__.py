@@ -4,13 +4,11 @@ A query is *bounded* if its state has a size that is known before it runs, howev
 only accepts bounded queries. For an unbounded query the proof is a *witness*: inputs for which every
 evaluator needs more and more memory. A *repair* is a change of the query that makes it bounded.
 
-- `conjunctive`: the theory for conditions that are combined with AND (arasu-2004, extended by offsets such as
-  `a < b + 3`).
-- `timeless`: applies this theory to SQL over streams without event time.
-- `application_time`: extends it to conditions on event time (schiff-2020).
+- `timeless`: SQL over streams without event time. The theory for conditions that are combined with AND, and
+  the count of entries, are those of the operator (`tamis.operators.synopses`: arasu-2004, extended by
+  offsets such as `a < b + 3`).
+- `application_time`: extends this theory to conditions on event time (schiff-2020).
 - `windows`: the bound of aggregates over windows.
-- `synopses`, `application_time.store`: the state, which keeps only what the proofs say is needed.
-  `tamis.evaluation` runs these synopses.
 - `memory`: the verdict, which has the same form for all kinds of queries.
 
 `docs/bounded.md` says where the statements of the papers are corrected. Nothing here does I/O, except reading

@@ -11,11 +11,13 @@ from tamis.bounded.joined_tables import JoinedTables, ValueLimits
 from tamis.bounded.memory import Memory
 from tamis.bounded.timeless.aggregates import needs_all_values
 from tamis.bounded.timeless.repairs import MOST_CHANGES
+from tamis.declarations.definitions import WINDOW_COLUMNS, Rate
+from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.durations import seconds
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import identifier
-from tamis.query.model import WINDOW_COLUMNS, Catalog, Conjunct, Grouping, Query, Rate, StreamDef
+from tamis.query.model import Catalog, Conjunct, Grouping, Query
 
 
 @dataclass(frozen=True)

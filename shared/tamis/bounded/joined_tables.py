@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from tamis.analysis.conjuncts import flatten_and
 from tamis.bounded.application_time.static_relations import query_inputs
-from tamis.bounded.conjunctive.bound import Factor, terms
 from tamis.bounded.timeless.translate import translate
 from tamis.expressions.nodes import Call, Column, aliases, columns
+from tamis.operators.synopses.bound import Factor, terms
 from tamis.query.computed_columns import limited, meaning, with_computed
 from tamis.query.model import Catalog, Output, Query
 

@@ -20,14 +20,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tamis.bounded.application_time.arrivals import Arrival
 from tamis.bounded.application_time.translate import rate_of
 from tamis.bounded.joined_tables import limited_cases
 from tamis.bounded.memory import Memory, no_number, sentences, undeclared
+from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.durations import seconds
 from tamis.expressions.sql_text import identifier, interval
-from tamis.query.model import AsOfJoin, Catalog, Output, Query, Source, StreamDef
+from tamis.operators.application_time.arrivals import Arrival
+from tamis.query.model import AsOfJoin, Catalog, Output, Query, Source
 
 LATEST = "latest values (waiting tuples and one for each key)"
 # The age bound of a proposed repair: the user puts their own.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tamis.query.model import StreamDef
+from tamis.declarations.streams import StreamDef
 
 EMPTY = "contradiction: nothing can join"
 

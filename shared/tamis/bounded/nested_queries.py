@@ -21,7 +21,9 @@ from dataclasses import replace
 from tamis.bounded import timed_joins
 from tamis.bounded.group_counts import Combinations, group_columns, tuples_in
 from tamis.bounded.memory import EMPTY, Memory
-from tamis.query.model import Catalog, Query, Rate, StreamDef
+from tamis.declarations.definitions import Rate
+from tamis.declarations.streams import StreamDef
+from tamis.query.model import Catalog, Query, RowStream
 
 Decide = Callable[[Query, Catalog], Memory]
 
@@ -33,7 +35,7 @@ def memory_verdict(query: Query, catalog: Catalog, decide: Decide) -> Memory:
     """
     nested = query.nested
     assert nested is not None
-    inner = [decide(one.aggregates, catalog) for one in nested.streams if one.aggregates is not None]
+    inner = [decide(one.query, catalog) for one in nested.streams]
     failing = next((one for one in inner if one.verdict != "bounded"), None)
     if failing is not None:
         return failing
@@ -67,10 +69,9 @@ def catalog_of(query: Query, catalog: Catalog) -> Catalog:
     return found
 
 
-def _limited(stream: StreamDef, catalog: Catalog) -> StreamDef:
+def _limited(stream: RowStream, catalog: Catalog) -> StreamDef:
     """A stream of aggregates with the limits that follow from its query."""
-    made = stream.aggregates
-    assert made is not None
+    made = stream.query
     if made.timed_by is not None:
         return timed_joins.limited(stream, made, catalog)
     query, known = made.last, catalog if made.nested is None else catalog_of(made, catalog)

@@ -32,10 +32,12 @@ from tamis.bounded.group_counts import (
 from tamis.bounded.joined_tables import JoinedTables
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
 from tamis.bounded.timeless.repairs import MOST_REPAIRS
+from tamis.declarations.definitions import Session
+from tamis.declarations.streams import StreamDef
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column
 from tamis.plan.model import Kept
-from tamis.query.model import Catalog, Query, Session, StreamDef
+from tamis.query.model import Catalog, Query
 
 SESSIONS = "aggregates of sessions (tuples that the watermark hasn't passed, and open sessions)"
 _LENGTH = "a greatest length: SESSION(…, gap, INTERVAL '1' DAY)"

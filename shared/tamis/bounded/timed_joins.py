@@ -30,14 +30,16 @@ from dataclasses import dataclass, replace
 
 from tamis.analysis.conjuncts import Analysis, analyse
 from tamis.analysis.equality_classes import classes
-from tamis.bounded.application_time.arrivals import Arrival
 from tamis.bounded.application_time.translate import rate_of
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
+from tamis.declarations.definitions import Rate
+from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column
+from tamis.operators.application_time.arrivals import Arrival
 from tamis.plan.model import Kept
-from tamis.query.model import Catalog, NestedQuery, Query, Rate, StreamDef
+from tamis.query.model import Catalog, NestedQuery, Query
 
 TIMED_JOIN = "join by time in windows (tuples that wait)"
 
@@ -75,8 +77,8 @@ def kept(nested: NestedQuery, catalog: Catalog, memory: Memory) -> dict[str, Kep
     Tuples are kept longer if the frontier of a topic waits for tuples that edges hold back for other readers
     of the topic.
     """
-    join = nested.streams[0].aggregates
-    if join is None or join.timed_by is None or len(nested.streams) > 1 or not memory.bound:
+    join = nested.streams[0].query
+    if join.timed_by is None or len(nested.streams) > 1 or not memory.bound:
         return {}
     analysis = analyse(join, catalog)
     found: dict[str, Kept] = {}

@@ -35,10 +35,12 @@ from tamis.bounded.group_counts import Combinations, group_columns, repairs, tup
 from tamis.bounded.joined_tables import JoinedTables
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
 from tamis.bounded.timeless.repairs import MOST_REPAIRS
+from tamis.declarations.definitions import Rate, Window
+from tamis.declarations.streams import StreamDef
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column
 from tamis.plan.model import Kept
-from tamis.query.model import Catalog, Query, Rate, StreamDef, Window
+from tamis.query.model import Catalog, Query
 
 WINDOWED = "aggregates of windows (groups x panes)"
 

@@ -37,6 +37,7 @@ from tamis.certificates.scalars import (
     subexpressions,
     substituted,
 )
+from tamis.declarations.streams import StreamDef
 from tamis.expressions import python_functions
 from tamis.expressions.nodes import (
     COMPARISONS,
@@ -52,7 +53,6 @@ from tamis.expressions.nodes import (
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.model import Sides
-from tamis.query.model import StreamDef
 
 __all__ = ["Certificate", "Unproven", "certify"]
 

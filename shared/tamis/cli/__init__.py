@@ -75,7 +75,7 @@ class _Subcommands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not ctx.resilient_parsing and not name.startswith("-") and name not in modules():
-            from tamis.query.names import suggest
+            from tamis.wording.names import suggest
 
             ctx.fail(f"there is no command '{name}'; {suggest(name, modules(), '`tamis --help` lists them')}")
         if not ctx.resilient_parsing and name in modules() and modules()[name].parent.name in _KEEP_READINGS:

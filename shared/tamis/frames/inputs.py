@@ -9,17 +9,18 @@ from typing import cast
 
 import pyarrow as pa
 
+from tamis.declarations.streams import StreamDef
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
 from tamis.frames.arrow_tables import Frame, FrameRows, frame_rows, warn
 from tamis.offline.recordings import read_recordings
 from tamis.offline.statements import parsed
 from tamis.offline.wording import FUNCTION
-from tamis.query.file_text import encoding_problem
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Statement, StreamDef
-from tamis.query.names import normalized_name
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Statement
 from tamis.recordings.times import PER_SECOND, TimeUnit
 from tamis.recordings.typed import Recording, recording_of
+from tamis.wording.file_text import encoding_problem
+from tamis.wording.names import normalized_name
 
 Sql = str | os.PathLike[str]
 """Statements: their text, or the path of a file with them as `pathlib.Path`."""

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tamis.declarations.file_access import SETTING
 from tamis.errors import EXIT_UNAVAILABLE, InputError
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.fleet_logins import FleetLogins, grant
 from tamis.local.service_process import STARTING, ServiceProcess, free_ports
 from tamis.local.supervisor import Supervisor
 from tamis.messaging.rights import RIGHTS, Right
-from tamis.query.file_access import SETTING
-from tamis.query.names import suggest
 from tamis.settings import KafkaSettings
 from tamis.settings.client import registry_client
 from tamis.settings.common import private_directory
 from tamis.web.registry_client import difference
+from tamis.wording.names import suggest
 
 if TYPE_CHECKING:
     from tamis.query.statements.inline_patterns import Inlined

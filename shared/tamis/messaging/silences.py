@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Struct
 
+from tamis.declarations.units import parse_timestamp
 from tamis.errors import InputError
 from tamis.messaging.records import Integer, decoded
-from tamis.query.units import parse_timestamp
 
 SILENCE, ACKNOWLEDGEMENT, HELD = "silence", "acknowledgement", "held"
 

@@ -23,7 +23,7 @@ DEAD_LETTERS = "tamis.dead-letters"
 # data. Topics for consumers outside the fleet have a 0 before their number, which the pattern excludes.
 JOINER_PATTERN = r"tamis\.(stream\.[^.]+\.[1-9][0-9]*|plans)"
 
-# Backfill streams have hyphens in their names (`tamis.query.backfill`).
+# Backfill streams have hyphens in their names (`tamis.declarations.backfill`).
 _STREAM = re.compile(r"^tamis\.stream\.(?P<stream>[A-Za-z_][A-Za-z0-9_-]*)\.(?P<number>0?[1-9][0-9]*)$")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")

@@ -15,8 +15,8 @@ from tamis.planning.explanations.measured import measured
 from tamis.planning.explanations.text import refused_change, text
 from tamis.planning.refused_changes import RefusedChange, refused_changes
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Statement
-from tamis.query.names import normalized_name, suggest
 from tamis.recordings.typed import Recording
+from tamis.wording.names import normalized_name, suggest
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tamis.declarations.units import parse_duration
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
 from tamis.offline.wording import FUNCTION, Wording
 from tamis.omission.batch import Ties, retained_by_key
 from tamis.omission.columns import Sides
-from tamis.query.file_text import separator_hint
-from tamis.query.units import parse_duration
 from tamis.recordings.rows import Rows
 from tamis.recordings.times import PER_SECOND, TimeUnit, implausibility
 from tamis.recordings.values import values_of
+from tamis.wording.file_text import separator_hint
 
 Span = str | int | float | timedelta | np.timedelta64
 """A length of time: a duration, text such as 30s, or a number in the unit of the times, also as text."""

@@ -9,16 +9,17 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.declarations.streams import StreamDef
 from tamis.errors import InputError
-from tamis.evaluation.key_table import KeyTable
 from tamis.expressions.nodes import Column
 from tamis.expressions.vectors import Vector
 from tamis.offline.wording import Wording
-from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
-from tamis.query.names import suggest
+from tamis.operators.time_join.key_table import KeyTable
+from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.recordings.times import date
 from tamis.recordings.typed import Recording
 from tamis.watching.series_watcher import SeriesWatcher
+from tamis.wording.names import suggest
 
 # Readings that are compared at once: each may match all patterns, and takes 48 bytes for each match.
 _BATCH = 8192

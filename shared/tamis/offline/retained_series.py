@@ -15,8 +15,8 @@ from tamis.offline.wording import Wording
 from tamis.planning.explanations.measured import retained_by_edges
 from tamis.printable import printable
 from tamis.query.model import AlertDef, Catalog, DerivedDef
-from tamis.query.names import normalized_name, suggest
 from tamis.recordings.typed import Recording
+from tamis.wording.names import normalized_name, suggest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,25 +8,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tamis.bounded.application_time.static_relations import query_inputs
+from tamis.declarations.definitions import WINDOW_COLUMNS
+from tamis.declarations.watches import WindowFunction
 from tamis.errors import InputError, NotAcceptedError
-from tamis.evaluation.replay import Replay, replay
-from tamis.evaluation.standing.contract import WITHDRAWN, Rows
-from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.offline.recordings import since_begin
 from tamis.offline.wording import Wording
+from tamis.operators.contract import WITHDRAWN, Rows
+from tamis.operators.recording_runs import run_recordings
+from tamis.operators.time_join.replay import Replay, replay
 from tamis.persistent.dicts import PersistentDict
 from tamis.planning.build import first_plan
 from tamis.planning.decide import verdict_on
 from tamis.planning.queries.standing_queries import is_standing
 from tamis.planning.stream_plans import live
 from tamis.query.computed_columns import meaning
-from tamis.query.model import WINDOW_COLUMNS, AlertDef, Catalog, DerivedDef, Query
-from tamis.query.names import normalized_name, suggest
-from tamis.query.watches import WindowFunction
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
 from tamis.recordings.times import PER_SECOND, TimeUnit
 from tamis.recordings.typed import Recording
 from tamis.recordings.values import iso_text
+from tamis.wording.names import normalized_name, suggest
 
 _TYPES = {
     Type.VARCHAR: pa.string(),

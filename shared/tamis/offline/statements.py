@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tamis.declarations.definitions import PatternDef
 from tamis.query.catalog import apply
-from tamis.query.model import Catalog, PatternDef, Statement
+from tamis.query.model import Catalog, Statement
 from tamis.query.parse import parse
 
 

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from tamis.bounded.application_time.static_relations import query_inputs
-from tamis.evaluation.replay import replay
-from tamis.evaluation.standing.recording_runs import recorded, recordings_of, run_recordings
 from tamis.offline.recordings import since_begin
+from tamis.operators.recording_runs import recorded, recordings_of, run_recordings
+from tamis.operators.time_join.replay import replay
 from tamis.persistent.dicts import PersistentDict
 from tamis.plan.model import Definition
 from tamis.planning.build import first_plan
@@ -180,10 +180,9 @@ def compare_nested(
     inner = []
     ours, theirs = dict(recordings), dict(reference)
     for stream in nested.streams:
-        assert stream.aggregates is not None
-        inner.append(compare_nested(name, stream.aggregates, catalog, recordings, reference))
-        read = recordings_of(stream.aggregates, recordings)
-        made = recorded(stream, run_recordings(stream.aggregates, catalog, read).rows)
+        inner.append(compare_nested(name, stream.query, catalog, recordings, reference))
+        read = recordings_of(stream.query, recordings)
+        made = recorded(stream, run_recordings(stream.query, catalog, read).rows)
         ours[stream.name] = theirs[stream.name] = made
     found = _compare_one(name, nested.query, catalog.with_streams(nested.streams), ours, theirs)
     tuples = sum(len(one) for one in recordings.values())

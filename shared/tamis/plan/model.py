@@ -14,10 +14,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from tamis.declarations.definitions import Window
+from tamis.declarations.watches import AnyWatch, Watch, WindowFunction
 from tamis.expressions.exact.rounding import Margin
 from tamis.expressions.nodes import Column, Expr, Type
-from tamis.query.model import Window
-from tamis.query.watches import AnyWatch, Watch, WindowFunction
 
 Sides = Literal["both", "above", "below"]
 # Numbers and texts without one of these types are numbers from 0 and texts of at most 1,000 characters.

@@ -20,11 +20,11 @@ from typing import Annotated, Any, Generic, Optional, TypeVar, Union, get_args, 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from tamis.declarations.definitions import Window
 from tamis.errors import InputError
 from tamis.expressions.json_form import from_json, to_json
 from tamis.expressions.nodes import Call, Column, Expr, Literal
 from tamis.plan.model import Definition, Entry, StreamColumn
-from tamis.query.model import Window
 
 LONGEST = 1_000  # characters of a name
 MOST = 50_000  # items of one list or map

@@ -314,8 +314,7 @@ def _nested_inputs(query: Query, catalog: Catalog) -> Iterator[InputVerdict]:
     nested = query.nested
     if nested is not None:
         for stream in nested.streams:
-            if stream.aggregates is not None:
-                yield from _nested_inputs(stream.aggregates, catalog)
+            yield from _nested_inputs(stream.query, catalog)
         names = {stream.name for stream in nested.streams}
         within = _nested_inputs(nested.query, catalog.with_streams(nested.streams))
         yield from (one for one in within if one.stream not in names)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Column, Expr, conjunction
 from tamis.messaging.topics import outside_topic, stream_topic
 from tamis.plan.model import Entry, TopicPlan
 from tamis.plan.omission import bare
 from tamis.planning.join_verdict import accepted
 from tamis.planning.queries.standing_queries import layout
-from tamis.query.model import Catalog, DerivedDef, StreamDef
+from tamis.query.model import Catalog, DerivedDef
 from tamis.sharing.topic_assignment import DerivedSource
 from tamis.sharing.topic_choice import TopicKey
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from tamis.bounded.application_time import verdict as application_time
 from tamis.bounded.timeless.verdict import proof_of
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Literal, conjunction
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import bare
@@ -20,7 +21,7 @@ from tamis.planning.explanations.probable_mistakes import (
 )
 from tamis.planning.explanations.row_growth import growth_warnings, missing_keys, open_ended_warnings
 from tamis.planning.verdict import InputVerdict, Verdict
-from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
+from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.query.patterns.watch_text import WatchText
 from tamis.sharing.selectivity import SelectivityEstimator, StreamStatistics
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from tamis.declarations.streams import StreamDef
 from tamis.identity_diff import Splice, identity_diff
 from tamis.persistent.dicts import PersistentDict
 from tamis.persistent.lists import PersistentList, not_none
@@ -29,7 +30,7 @@ from tamis.planning.topic_readers import (
     assigned_reader,
     read_requests,
 )
-from tamis.query.model import AlertDef, Catalog, StreamDef
+from tamis.query.model import AlertDef, Catalog
 from tamis.sharing.selectivity import SelectivityEstimator, StreamStatistics
 from tamis.sharing.topic_assignment import Topic, TopicAssignment
 from tamis.sharing.topic_choice import Choice, ReadRequest, TopicId, TopicKey

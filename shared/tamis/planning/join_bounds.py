@@ -35,6 +35,7 @@ from dataclasses import dataclass
 
 from tamis.analysis.conjuncts import Analysis
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
+from tamis.declarations.streams import StreamDef
 from tamis.durations import seconds
 from tamis.expressions.nodes import COMPARISONS, Call, Expr, Literal, Type, columns
 from tamis.expressions.sql_text import identifier, to_sql
@@ -42,7 +43,6 @@ from tamis.expressions.sql_text import interval as interval_text
 from tamis.plan.model import Kept
 from tamis.plan.omission import Omission
 from tamis.query.linear_times import difference_limits
-from tamis.query.model import StreamDef
 
 TIME_BOUNDED = "time-bounded join (rate x span x keys)"
 STATELESS = "one stream: each tuple is decided alone"

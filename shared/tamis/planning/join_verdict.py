@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tamis.analysis.conjuncts import Analysis, analyse
 from tamis.analysis.partition_keys import Keys, partition_keys
 from tamis.bounded.memory import Memory
+from tamis.declarations.streams import StreamDef
 from tamis.errors import NotAcceptedError, Position
 from tamis.expressions.nodes import aliases
 from tamis.expressions.python_functions import calls, name_of
@@ -15,7 +16,7 @@ from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import Omission, bare
 from tamis.planning.join_bounds import memory
 from tamis.planning.omission_rules import decide
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, StreamDef
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
 from tamis.query.patterns.watch_text import WatchText
 
 IN_TIME = "a query in application time isn't a join by time"

@@ -11,11 +11,13 @@ from dataclasses import replace
 from itertools import islice, product
 
 from tamis.analysis.conjuncts import flatten_and
-from tamis.analysis.topology import bounds_of, closure
+from tamis.analysis.topology import bounds_of
 from tamis.bounded.memory import Memory, sentences
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Type, columns
 from tamis.expressions.sql_text import identifier, interval
-from tamis.query.model import Catalog, Query, StreamDef
+from tamis.plan.time_distances import closure
+from tamis.query.model import Catalog, Query
 
 # Where no other stream of the query has a delay: the user puts their own.
 _DELAY = 5_000_000

@@ -23,11 +23,12 @@ from tamis.certificates.certify import certify
 from tamis.certificates.interval_arithmetic.derivatives import box_of
 from tamis.certificates.interval_arithmetic.subdivision import QueryEffort
 from tamis.certificates.margins import rounding_note
+from tamis.declarations.definitions import Window
+from tamis.declarations.streams import StreamDef
 from tamis.durations import seconds
 from tamis.expressions.nodes import Literal, conjunction
 from tamis.expressions.signatures import call
 from tamis.plan.omission import Omission, bare
-from tamis.query.model import StreamDef, Window
 
 
 def silence_of(alias: str, analysis: Analysis) -> int | None:

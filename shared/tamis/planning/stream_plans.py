@@ -6,12 +6,13 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tamis.declarations.backfill import Backfill
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.watches import pattern_watches, window_functions
 from tamis.plan.model import FormerColumns, StreamPlan, TopicPlan
 from tamis.planning.derived_topics import DerivedTopic
 from tamis.planning.queries.former_definitions import stream_columns
-from tamis.query.backfill import Backfill
-from tamis.query.model import AlertDef, Catalog, StreamDef
-from tamis.query.watches import pattern_watches, window_functions
+from tamis.query.model import AlertDef, Catalog
 from tamis.sharing.topic_assignment import Topic
 
 

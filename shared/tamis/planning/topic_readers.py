@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Expr, conjunction, conjuncts
 from tamis.plan.model import Definition, StandingQuery
 from tamis.plan.omission import Omission, bare
@@ -14,7 +15,7 @@ from tamis.planning.queries.definitions import define, read_columns
 from tamis.planning.queries.former_definitions import Former, former_catalog, former_domains
 from tamis.planning.queries.standing_queries import is_standing, judged, standing_query
 from tamis.planning.stream_plans import stream_read
-from tamis.query.model import AlertDef, Catalog, StreamDef
+from tamis.query.model import AlertDef, Catalog
 from tamis.sharing.entries import ReaderInput
 from tamis.sharing.topic_assignment import TopicAssignment
 from tamis.sharing.topic_choice import ReadRequest, TopicId

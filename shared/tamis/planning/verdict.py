@@ -8,11 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tamis.bounded.memory import EMPTY, Memory
+from tamis.declarations.definitions import Session, Window
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Expr
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import Omission, bare
 from tamis.planning.join_verdict import JoinVerdict
-from tamis.query.model import AlertDef, DerivedDef, Session, Source, StreamDef, Window
+from tamis.query.model import AlertDef, DerivedDef, Source
 from tamis.query.patterns.watch_text import WatchText
 
 

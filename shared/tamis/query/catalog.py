@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tamis.declarations.definitions import FunctionDef, PatternDef, TableDef
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.watches import pattern_watches
 from tamis.errors import Position, SqlError
 from tamis.query.model import (
     AlertDef,
@@ -11,17 +14,12 @@ from tamis.query.model import (
     DerivedDef,
     Drop,
     Explain,
-    FunctionDef,
-    PatternDef,
     Query,
     Redefine,
     SetPaused,
     Statement,
-    StreamDef,
-    TableDef,
 )
-from tamis.query.names import listed, suggest
-from tamis.query.watches import pattern_watches
+from tamis.wording.names import listed, suggest
 
 
 def apply(catalog: Catalog, statement: Statement) -> None:

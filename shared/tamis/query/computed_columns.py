@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tamis.declarations.definitions import ColumnDef
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectors import Vector
-from tamis.query.model import Catalog, ColumnDef, Query
+from tamis.query.model import Catalog, Query
 
 # A column counts as one with few values if its results are text, or whole numbers in a range of this size.
 _MOST_RESULTS = 64

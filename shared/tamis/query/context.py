@@ -9,8 +9,9 @@ from typing import Literal
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
+from tamis.declarations.streams import StreamDef
 from tamis.errors import Position, SqlError
-from tamis.query.model import Catalog, DerivedDef, Source, Statement, StreamDef
+from tamis.query.model import Catalog, DerivedDef, Source, Statement
 from tamis.query.syntax.dialect import span
 from tamis.query.syntax.text import Text
 

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from tamis.declarations.definitions import FunctionDef, TableDef
+from tamis.declarations.streams import StreamDef
 from tamis.errors import Position, SqlError, SqlErrors
 from tamis.query.catalog import put, read_names, watched_patterns
-from tamis.query.model import (
-    AlertDef,
-    Catalog,
-    DerivedDef,
-    FunctionDef,
-    Statement,
-    StreamDef,
-    TableDef,
-)
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Statement
 
 Reader = StreamDef | TableDef | FunctionDef | DerivedDef | AlertDef
 Parse = Callable[[str, Catalog, str | None], list[Statement]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from tamis.query.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, replacement
-from tamis.query.names import suggest
+from tamis.wording.names import suggest
 
 Refusal = tuple[str, str]
 """A construct that is not supported, and a hint what to write instead."""

@@ -16,9 +16,15 @@ import pyarrow.parquet
 
 from tamis.errors import InputError
 from tamis.printable import printable_csv, printable_json
-from tamis.query.file_text import binary_problem, encoding_problem, first_cells, separator_hint, wide_encoding
 from tamis.recordings.json_structure import ComplexityError, loads
 from tamis.recordings.rows import ArrowRows, JsonRows, Rows
+from tamis.wording.file_text import (
+    binary_problem,
+    encoding_problem,
+    first_cells,
+    separator_hint,
+    wide_encoding,
+)
 
 Format = Literal["csv", "ndjson", "parquet"]
 

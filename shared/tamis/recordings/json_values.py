@@ -20,8 +20,8 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME
-from tamis.query.file_text import number_hint
 from tamis.recordings.times import PER_SECOND, TimeUnit, plausible_unit
+from tamis.wording.file_text import number_hint
 
 _NONE = type(None)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)

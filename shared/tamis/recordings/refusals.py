@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tamis.analysis.domains import DOUBLE_LIMIT, INT_LIMIT, domain_check
+from tamis.declarations.definitions import ColumnDef
+from tamis.declarations.domains import DOUBLE_LIMIT, INT_LIMIT, domain_check
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectors import Columns, Mask
-from tamis.query.model import ColumnDef, StreamDef
 from tamis.recordings.rows import JsonRows, Rows
 from tamis.recordings.values import Values
 

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tamis.errors import InputError
-from tamis.query.file_text import separator_hint
-from tamis.query.names import suggest
 from tamis.recordings.field_paths import FieldPath, of_column
+from tamis.wording.file_text import separator_hint
+from tamis.wording.names import suggest
 
 
 class Rows(Protocol):

@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tamis.declarations.streams import StreamDef
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector
-from tamis.query.file_text import separator_hint
-from tamis.query.model import StreamDef
-from tamis.query.names import suggest
 from tamis.recordings.field_paths import of_column
 from tamis.recordings.files import Format, read_rows
 from tamis.recordings.refusals import Refusal, refusals
 from tamis.recordings.rows import Rows, check_column
 from tamis.recordings.times import PER_SECOND, TimeUnit, implausibility, implausible
 from tamis.recordings.values import Values, iso_text, nulls, values_of
+from tamis.wording.file_text import separator_hint
+from tamis.wording.names import suggest
 
 # The column by which the tuples of several streams without time are interleaved.
 ORDER = "_order"

@@ -20,10 +20,10 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME
-from tamis.query.file_text import number_hint
 from tamis.recordings.json_values import convert
 from tamis.recordings.rows import JsonRows, Rows
 from tamis.recordings.times import PER_SECOND, TimeUnit, date, iso_ticks, iso_time, plausible_unit
+from tamis.wording.file_text import number_hint
 
 _ARROW = {
     Type.VARCHAR: pa.string(),

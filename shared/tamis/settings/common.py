@@ -14,8 +14,8 @@ from typing import Literal, TypeVar
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from tamis.declarations.file_access import UNRESTRICTED, FileAccess
 from tamis.errors import InputError
-from tamis.query.file_access import UNRESTRICTED, FileAccess
 from tamis.settings.secret_files import EnvironmentSettings
 
 _log = logging.getLogger("tamis.settings")

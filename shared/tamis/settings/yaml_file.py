@@ -15,8 +15,8 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, SecretStr, ValidationError
 
 from tamis.errors import InputError
-from tamis.query.names import suggest
 from tamis.settings.secret_files import PIPE_HINT, SUFFIX, environment_secret, read_limited
+from tamis.wording.names import suggest
 
 _Schema = Mapping[str, Any]
 

@@ -21,6 +21,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from tamis.declarations.definitions import Window
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr, conjuncts
 from tamis.persistent.dicts import PersistentDict
@@ -29,7 +30,6 @@ from tamis.plan.model import Entry, Input
 from tamis.plan.omission import Omission, bare
 from tamis.predicates.boxes import inside
 from tamis.predicates.matching import implies
-from tamis.query.model import Window
 from tamis.sharing.bounding_boxes import BoxFilter, box_filter, may_imply
 
 # At most this many entries without omission are compared with all other entries, which takes some

@@ -20,6 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.certificates.interval_arithmetic.derivatives import domain
+from tamis.declarations.definitions import ColumnDef
+from tamis.declarations.streams import StreamDef
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr, Type, conjuncts
 from tamis.identity_cache import IdentityCache
@@ -27,7 +29,6 @@ from tamis.kernels import njit
 from tamis.predicates import Predicate
 from tamis.predicates.boxes import Box
 from tamis.predicates.selectivity import Distribution, Observed, Uniform, measure
-from tamis.query.model import ColumnDef, StreamDef
 
 Floats = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]

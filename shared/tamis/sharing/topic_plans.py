@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Expr
 from tamis.identity_diff import identity_diff
 from tamis.persistent.lists import PersistentList
 from tamis.plan.model import Input, TopicPlan
 from tamis.plan.omission import Omission
-from tamis.query.model import StreamDef
 from tamis.sharing.entries import Entries, ReaderInput
 from tamis.sharing.topic_choice import ReadRequest, TopicKey
 

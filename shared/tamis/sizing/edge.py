@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tamis.declarations.watches import pattern_watches, window_functions
 from tamis.plan.model import StreamPlan, TopicPlan
-from tamis.query.watches import pattern_watches, window_functions
 from tamis.sizing.figures import Figure, weakest
 from tamis.sizing.fleet import BUSY, MB, Fleet, product
 from tamis.sizing.load import SECOND, StreamLoad, longest_wait

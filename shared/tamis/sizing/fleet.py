@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tamis.declarations.definitions import Rate
 from tamis.plan.model import Definition, Plan, StandingQuery
-from tamis.query.model import Rate
 from tamis.sizing.figures import Basis, Figure, Unit, UnitCosts, weakest
 from tamis.sizing.load import SECOND, StreamLoad
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tamis.evaluation.replay import replay
 from tamis.messaging.topics import DAY_MS
+from tamis.operators.time_join.replay import replay
 from tamis.plan.model import Definition, StreamPlan, TopicPlan
 from tamis.sizing.figures import Figure, weakest
 from tamis.sizing.fleet import BUSY, Fleet, Part

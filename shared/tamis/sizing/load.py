@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tamis.declarations.definitions import Rate
+from tamis.declarations.streams import StreamDef
 from tamis.errors import InputError
-from tamis.evaluation.replay import retained_rows
+from tamis.operators.time_join.replay import retained_rows
 from tamis.plan.model import Definition, Input, Plan, TopicPlan
-from tamis.query.model import Catalog, Rate, StreamDef
+from tamis.query.model import Catalog
 from tamis.recordings.typed import Recording
 from tamis.sizing.figures import Figure
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import orjson
 
-from tamis.analysis.domains import ends
+from tamis.declarations.definitions import ColumnDef
+from tamis.declarations.domains import ends
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Column, Expr, Type
 from tamis.expressions.vectors import Vector
@@ -21,7 +23,6 @@ from tamis.messaging.schemas.tuple_encoding import encode_alone, encode_envelope
 from tamis.messaging.schemas.tuple_schema import Layout, ValueSchema, layout, value_schema
 from tamis.messaging.schemas.wire_format import header
 from tamis.plan.model import Definition, StandingQuery, StreamPlan, TopicPlan
-from tamis.query.model import ColumnDef, StreamDef
 from tamis.sizing.figures import Figure
 from tamis.sizing.load import StreamLoad
 

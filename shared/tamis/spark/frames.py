@@ -8,11 +8,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from tamis.declarations.definitions import Rate
+from tamis.declarations.units import parse_rate
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
-from tamis.query.model import Rate
-from tamis.query.names import suggest
-from tamis.query.units import parse_rate
+from tamis.wording.names import suggest
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FRACTIONS = (T.FloatType, T.DoubleType)

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tamis.evaluation.temporal_join import Tuples, combinations
-from tamis.evaluation.time_bounds import reaches
+from tamis.declarations.definitions import Rate
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.omission.columns import Bools, Int64s
+from tamis.operators.time_join.temporal_join import Tuples, combinations
+from tamis.operators.time_join.time_bounds import reaches
 from tamis.plan.model import Definition
-from tamis.query.model import Rate
 from tamis.recordings.rows import ArrowRows
 from tamis.recordings.values import values_of
 from tamis.spark.columns import followed_by, has_null, key_codes, most_by_rate, times_of

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from tamis.declarations.definitions import Rate
 from tamis.errors import InputError
 from tamis.offline.omit import Span, duration
 from tamis.omission import Live, OmissionState, Sides, Ties, retained_by_key
 from tamis.omission.columns import Bools, Int64s
-from tamis.query.model import Rate
 from tamis.spark import steps
 from tamis.spark.columns import followed_by, in_utc, key_codes, most_by_rate, numbers_of, times_of
 from tamis.spark.frames import (

@@ -6,7 +6,7 @@ watermark of its file hadn't passed when it came.
 Sessions are gaps and islands: a tuple that isn't behind the watermark begins a run if the tuple before it, of
 the same key, is further away than the gap. A tuple behind the watermark is in the session of the last such
 tuple before the watermark, if that session begins before it and hadn't ended. See
-`tamis.evaluation.standing.window_aggregates.sessions`.
+`tamis.operators.windows.sessions`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tamis.declarations.definitions import WINDOW_END, WINDOW_START
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.exact.rounding import certain
 from tamis.expressions.nodes import Column, Expr, Type, aliases
 from tamis.expressions.python_functions import calls
 from tamis.query.computed_columns import meaning
-from tamis.query.model import WINDOW_END, WINDOW_START, Aggregate, Output, Query
+from tamis.query.model import Aggregate, Output, Query
 from tamis.recordings.typed import Recording
 from tamis.verification.compare import Verdict
 from tamis.verification.database import WHOLE, register, session

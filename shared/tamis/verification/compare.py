@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tamis.declarations.definitions import WINDOW_COLUMNS
 from tamis.expressions.nodes import Expr, columns
 from tamis.expressions.vectors import Mask, Vector
 from tamis.plan.model import Definition
-from tamis.query.model import WINDOW_COLUMNS, Query
+from tamis.query.model import Query
 from tamis.recordings.typed import Recording
 from tamis.verification.database import session
 from tamis.verification.reference import Reference, near_threshold

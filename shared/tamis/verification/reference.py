@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tamis.declarations.definitions import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Window
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.exact.conditions import TRUE, outcomes
 from tamis.expressions.exact.rounding import Margin, certain
 from tamis.expressions.nodes import Call, Column, Expr, aliases, columns, conjunction
 from tamis.expressions.python_functions import calls
-from tamis.query.model import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Query, Window
+from tamis.query.model import Query
 from tamis.recordings.typed import Recording
 from tamis.verification.database import register, session
 from tamis.verification.hash_joins import join_windows

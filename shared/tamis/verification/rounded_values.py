@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tamis.declarations.definitions import WINDOW_COLUMNS, WINDOW_START
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.exact.rounding import bound, certain
 from tamis.expressions.functions.entry import FUNCTIONS
 from tamis.expressions.nodes import Call, Column, Expr, Type, columns
 from tamis.expressions.python_functions import calls
 from tamis.expressions.vectors import Mask, Vector
-from tamis.query.model import WINDOW_COLUMNS, WINDOW_START, Query
+from tamis.query.model import Query
 from tamis.recordings.typed import Recording
 from tamis.verification.database import register
 from tamis.verification.reference import ROW, column_sql, connect, quote

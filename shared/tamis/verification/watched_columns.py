@@ -12,11 +12,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.declarations.watches import Frame, Watch, WindowFunction, pattern_watches, window_functions
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.nodes import Expr, Type
 from tamis.expressions.python_functions import calls
 from tamis.expressions.vectors import Mask, Vector
-from tamis.query.watches import Frame, Watch, WindowFunction, pattern_watches, window_functions
 from tamis.recordings.typed import Recording
 from tamis.verification.database import WHOLE, register, session
 from tamis.verification.reference import attribute, tuples

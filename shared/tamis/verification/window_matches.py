@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.declarations.watches import Watch
 from tamis.expressions.vectors import Vector
-from tamis.query.watches import Watch
 from tamis.verification.watched_series import Floats, Int64s, Series
 
 # Distances this close, as a share of the greater of epsilon and the pattern's deviation, are equal up to

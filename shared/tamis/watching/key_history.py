@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.declarations.watches import Frame, WindowFunction
 from tamis.expressions.nodes import Expr, Type
 from tamis.expressions.vectors import Mask, Vector, dtype_of
 from tamis.kernels import njit
 from tamis.omission.columns import as_span
-from tamis.query.watches import Frame, WindowFunction
 from tamis.similarity.sliding_transform import Int64s
 
 # Before the first reading of a series. It is so long ago that the first reading counts as behind a gap.

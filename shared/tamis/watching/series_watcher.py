@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.declarations.watches import AnyWatch, Watch, WindowFunction, pattern_watches, window_functions
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Expr
 from tamis.expressions.python_functions import FunctionError
 from tamis.expressions.vectors import Columns, Vector
 from tamis.omission.columns import as_span
-from tamis.query.watches import AnyWatch, Watch, WindowFunction, pattern_watches, window_functions
 from tamis.similarity import KeyedPatterns, Matches, Pattern
 from tamis.similarity.sliding_transform import Floats, Int64s
 from tamis.watching.key_history import START, exchange

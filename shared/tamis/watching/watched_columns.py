@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.declarations.watches import AnyWatch, Watch, WindowFunction
 from tamis.expressions.vectors import Mask, Vector
-from tamis.query.watches import AnyWatch, Watch, WindowFunction
 from tamis.similarity.sliding_transform import Floats, Int64s
 
 # A scale or shift of greater magnitude is NULL. Then the result of any arithmetic with it is finite.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tamis.declarations.watches import VALUES, WindowFunction
 from tamis.expressions.exact.sums import (
     SCALE,
     SPREADS,
@@ -19,7 +20,6 @@ from tamis.expressions.exact.sums import (
 )
 from tamis.expressions.nodes import Expr, Type
 from tamis.expressions.vectors import Vector, dtype_of
-from tamis.query.watches import VALUES, WindowFunction
 from tamis.similarity.sliding_transform import Int64s
 from tamis.watching.key_history import KeyHistory
 

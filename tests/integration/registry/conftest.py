@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from tamis.declarations.file_access import NO_ACCESS
 from tamis.messaging.records import Ack, Frontier, ShardState, StreamState
 from tamis.messaging.topic_reader import Record, TopicReader
 from tamis.messaging.topics import ACKS, FRONTIERS
-from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer

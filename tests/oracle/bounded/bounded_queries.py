@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tamis.bounded.conjunctive.normal_form import Conjunction, Difference, Node, Unequal
+from tamis.plan.conjunction import Conjunction, Difference, Node, Unequal
 
 
 def query(

@@ -16,10 +16,10 @@ import pytest
 from tests.oracle.bounded.timed_queries import Case, case
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.bounded.application_time.bound import terms
 from tamis.bounded.application_time.decide import failures
-from tamis.bounded.application_time.evaluator import Evaluator
 from tamis.bounded.application_time.witness import tells_apart, witnesses
+from tamis.operators.application_time.bound import terms
+from tamis.operators.application_time.evaluator import Evaluator
 
 
 @pytest.mark.parametrize("times", also_long(50))

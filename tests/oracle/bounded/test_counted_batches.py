@@ -17,8 +17,8 @@ from tests.oracle.evaluation.standing.piecewise_runs import Row, cut
 from tests.oracle.evaluation.standing.test_timeless_groups import same
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.standing.compilation import standing_evaluator
-from tamis.evaluation.standing.contract import StandingEvaluator
+from tamis.operators.compilation import standing_evaluator
+from tamis.operators.contract import StandingEvaluator
 
 SHAPES = (
     "SELECT {shown} FROM {sources} WHERE {joined}",

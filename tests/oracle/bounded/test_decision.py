@@ -11,8 +11,8 @@ from tests.oracle.bounded.bounded_queries import query
 from tests.oracle.bounded.totally_ordered import violation_by_derivation
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.bounded.conjunctive.decide import violation
-from tamis.bounded.conjunctive.normal_form import Difference
+from tamis.operators.synopses.decide import violation
+from tamis.plan.conjunction import Difference
 
 # Each: attributes, largest offset, share of TAMIS_CASES. Offsets make derivation much longer.
 SIZES = [(6, 0, 0.012), (7, 0, 0.001), (5, 2, 0.001)]

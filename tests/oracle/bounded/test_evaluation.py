@@ -17,13 +17,13 @@ import pytest
 from tests.oracle.bounded.bounded_queries import query
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.bounded.conjunctive.bound import entries
-from tamis.bounded.conjunctive.decide import violation
-from tamis.bounded.conjunctive.normal_form import Conjunction, Difference, Unequal
-from tamis.bounded.synopses.columns import Column
-from tamis.bounded.synopses.counting import CountingSynopses, OccurrenceRows
-from tamis.bounded.synopses.evaluator import Evaluator, Filter
 from tamis.difference_bounds import Closure
+from tamis.operators.synopses.bound import entries
+from tamis.operators.synopses.columns import Column
+from tamis.operators.synopses.counting import CountingSynopses, OccurrenceRows
+from tamis.operators.synopses.decide import violation
+from tamis.operators.synopses.evaluator import Evaluator, Filter
+from tamis.plan.conjunction import Conjunction, Difference, Unequal
 
 Tuples = list[list[int]]
 Event = tuple[int, int, list[int]]  # step, occurrence, values

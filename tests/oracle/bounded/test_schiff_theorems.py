@@ -17,10 +17,10 @@ from tests.oracle.bounded.timed_queries import case
 from tests.oracle.bounded.totally_ordered import violation_by_derivation
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.bounded.application_time.arrivals import TimedQuery
 from tamis.bounded.application_time.decide import failures
-from tamis.bounded.conjunctive.normal_form import Conjunction, Difference
 from tamis.difference_bounds import Closure
+from tamis.operators.application_time.arrivals import TimedQuery
+from tamis.plan.conjunction import Conjunction, Difference
 
 
 @pytest.mark.parametrize("times", also_long(50))

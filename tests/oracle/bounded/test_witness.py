@@ -15,12 +15,12 @@ from tests.oracle.bounded import timeless_queries as queries
 from tests.oracle.bounded.bounded_queries import query
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.bounded.conjunctive.decide import Violation, violation
-from tamis.bounded.conjunctive.normal_form import Conjunction
-from tamis.bounded.conjunctive.witness import construct, states
-from tamis.bounded.synopses.evaluator import Evaluator
 from tamis.bounded.timeless.verdict import memory_verdict, proof_of
+from tamis.bounded.timeless.witness import construct, states
 from tamis.difference_bounds import Closure
+from tamis.operators.synopses.decide import Violation, violation
+from tamis.operators.synopses.evaluator import Evaluator
+from tamis.plan.conjunction import Conjunction
 from tamis.query.parse import catalog_of
 
 

@@ -18,12 +18,12 @@ from tests.oracle.bounded import checked_streams
 from tests.oracle.bounded import timeless_queries as queries
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.bounded.conjunctive.normal_form import EXTREME_STREAM, NULL
-from tamis.bounded.conjunctive.witness import Witness
 from tamis.bounded.examples.proof import WrittenProof
 from tamis.bounded.timeless.translate import translate
 from tamis.bounded.timeless.verdict import memory_verdict, proof_of
+from tamis.bounded.timeless.witness import Witness
 from tamis.expressions.nodes import Type
+from tamis.plan.conjunction import EXTREME_STREAM, NULL
 from tamis.query.model import Catalog, Query
 from tamis.query.parse import catalog_of
 

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tamis.bounded.application_time.arrivals import Arrival, TimedQuery
-from tamis.bounded.conjunctive.normal_form import Conjunction, Difference, Node
+from tamis.operators.application_time.arrivals import Arrival, TimedQuery
+from tamis.plan.conjunction import Conjunction, Difference, Node
 
 Values = list[int]
 Event = tuple[int, Values]  # an occurrence, and the values of its nodes at their numbers

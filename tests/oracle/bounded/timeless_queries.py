@@ -8,9 +8,9 @@ import re
 import duckdb
 from tests.oracle.constant_conditions import with_constants
 
-from tamis.evaluation.standing.compilation import compile_query
-from tamis.evaluation.standing.contract import StandingEvaluator
 from tamis.expressions.nodes import Type
+from tamis.operators.compilation import compile_query
+from tamis.operators.contract import StandingEvaluator
 from tamis.query.model import AlertDef, Catalog, Explain
 from tamis.query.parse import parse
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from tamis.bounded.conjunctive.decide import Violation
-from tamis.bounded.conjunctive.normal_form import Conjunction
 from tamis.difference_bounds import Closure
+from tamis.operators.synopses.decide import Violation
+from tamis.plan.conjunction import Conjunction
 
 
 def derive(query: Conjunction, closure: Closure) -> Iterator[Closure]:

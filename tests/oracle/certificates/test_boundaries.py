@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from tests.oracle.random_cases import SEED, cases
 
-from tamis.evaluation.temporal_join import Tuples, combinations
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.omission import retained
+from tamis.operators.time_join.temporal_join import Tuples, combinations
 from tamis.plan.model import Definition
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of

@@ -16,11 +16,12 @@ from tests.oracle.certificates.exact_evaluation import Unclear, Value, evaluate
 from tests.oracle.expressions.expression_trees import REAL
 
 from tamis.certificates.certify import Certificate, certify
+from tamis.declarations.definitions import ColumnDef
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.functions.bits import OPERATORS as BITS
 from tamis.expressions.nodes import Column, Expr, Literal, Type, columns
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
-from tamis.query.model import ColumnDef, StreamDef
 
 NAMES = {"a": ("x", "y", "n", "g"), "b": ("u", "v", "m", "h"), "c": ("w",)}
 TYPES = {"n": Type.INT, "m": Type.INT, "g": Type.VARCHAR, "h": Type.VARCHAR}

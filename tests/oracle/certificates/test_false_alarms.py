@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.replay import replay
 from tamis.expressions.vectors import Vector
+from tamis.operators.time_join.replay import replay
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording

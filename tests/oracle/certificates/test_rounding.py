@@ -11,9 +11,9 @@ import pytest
 from tests.oracle.certificates.rounded_alerts import RoundedFile
 from tests.oracle.random_cases import SEED, cases
 
-from tamis.evaluation.replay import replay
 from tamis.expressions.vectors import Vector
 from tamis.offline.verify import verify
+from tamis.operators.time_join.replay import replay
 from tamis.planning.build import first_plan
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of

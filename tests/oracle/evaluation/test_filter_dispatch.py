@@ -15,7 +15,6 @@ from tests.oracle.expressions.expression_trees import (
 )
 from tests.oracle.random_cases import SEED, cases
 
-from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.expressions.nodes import (
     COMPARISONS,
     Call,
@@ -26,6 +25,7 @@ from tamis.expressions.nodes import (
     substitute,
 )
 from tamis.expressions.vectors import Vector
+from tamis.operators.time_join.filter_dispatch import Dispatch
 
 BLOCKS = 4
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from tests.oracle.random_cases import also_long
 
-from tamis.evaluation.key_codes import KeyCodes
-from tamis.evaluation.temporal_join import Tuples, combinations
-from tamis.evaluation.time_bounds import reaches
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.time_join.key_codes import KeyCodes
+from tamis.operators.time_join.temporal_join import Tuples, combinations
+from tamis.operators.time_join.time_bounds import reaches
 from tamis.plan.model import Definition, Input, TimeBound
 
 KEY_TYPES = (Type.VARCHAR, Type.INT, Type.DOUBLE)

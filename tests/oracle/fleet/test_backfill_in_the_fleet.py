@@ -19,8 +19,8 @@ import pytest
 from tests.fixtures.in_process_fleet import InProcessFleet, InProcessRegistry
 from tests.oracle.random_cases import SEED, also_long, cases
 
+from tamis.declarations.backfill import Backfill, shard_of
 from tamis.messaging.records import Ack
-from tamis.query.backfill import Backfill, shard_of
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.shards.intake import Intake
 from tamis_edge.source_fields import FieldMap

@@ -10,11 +10,11 @@ import numpy as np
 from tests.oracle.evaluation.test_temporal_join import Case, _holds
 from tests.oracle.random_cases import SEED, cases
 
-from tamis.evaluation.filter_dispatch import Dispatch
-from tamis.evaluation.time_bounds import UNBOUNDED, reaches
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import END_OF_TIME
+from tamis.operators.time_join.filter_dispatch import Dispatch
+from tamis.operators.time_join.time_bounds import UNBOUNDED, reaches
 from tamis.plan.model import Definition, Input
 from tamis.plan.omission import bare
 from tamis_joiner.core.compiled_plan import CompiledJoin, RetentionGroup, retention_groups

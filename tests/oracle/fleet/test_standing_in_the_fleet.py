@@ -18,13 +18,13 @@ from tests.e2e.one_fleet.test_standing import ALERTS, QUERIES, STREAMS, Readings
 from tests.fixtures.dict_state import DictState
 from tests.oracle.random_cases import SEED, cases
 
+from tamis.declarations.file_access import UNRESTRICTED
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import Frontier
 from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Plan
 from tamis.planning.build import first_plan
-from tamis.query.file_access import UNRESTRICTED
 from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch

@@ -11,11 +11,11 @@ from tests.oracle.language.queries import RandomQuery
 from tests.oracle.language.readings import NAMES, RandomReadings, Row
 from tests.oracle.language.run import statements_of
 
+from tamis.declarations.streams import StreamDef
 from tamis.errors import NotAcceptedError, SqlErrors
 from tamis.expressions.vectors import Vector
 from tamis.offline.recordings import watched_recording
 from tamis.offline.verify import verify
-from tamis.query.model import StreamDef
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 from tamis.verification.compare import Verdict

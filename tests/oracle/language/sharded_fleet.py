@@ -17,12 +17,12 @@ from tests.fixtures.dict_state import DictState
 from tests.oracle.fleet.test_windows_in_the_fleet import Fleet
 from tests.oracle.language.readings import NAMES, START, TICK, RandomReadings, Shard
 
+from tamis.declarations.file_access import UNRESTRICTED
 from tamis.expressions.vectors import Vector
 from tamis.messaging import topics
 from tamis.messaging.records import Frontier
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Plan
-from tamis.query.file_access import UNRESTRICTED
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun

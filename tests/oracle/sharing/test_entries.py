@@ -22,6 +22,7 @@ import pytest
 from tests.oracle.omission.brute_force import Recording, fewest, signs
 from tests.oracle.random_cases import SEED, also_long, cases
 
+from tamis.declarations.definitions import Window
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.omission import OmissionState
@@ -29,7 +30,6 @@ from tamis.omission.columns import Sides
 from tamis.omission.window_stream import WindowState
 from tamis.plan.model import Entry, Input, Plan, StreamColumn, StreamPlan, TopicPlan
 from tamis.plan.omission import Omission
-from tamis.query.model import Window
 from tamis.sharing.entries import ReaderInput, entries
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.rows import Batch

@@ -20,8 +20,8 @@ from tests.oracle.spark.random_streams import (
 )
 from tests.oracle.spark.test_retention import stored
 
+from tamis.declarations.definitions import Rate
 from tamis.expressions.nodes import Type
-from tamis.query.model import Rate
 from tamis.spark.joining import condition_of, definition_of
 from tamis.spark.pair_join import JoinedInput, PairJoin
 from tamis.spark.retaining import Retention

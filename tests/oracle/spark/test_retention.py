@@ -20,8 +20,8 @@ from tests.oracle.spark.random_streams import (
 )
 
 import tamis
+from tamis.declarations.definitions import Rate
 from tamis.omission.columns import Sides
-from tamis.query.model import Rate
 from tamis.spark.group_processor import block, rows_of
 from tamis.spark.retaining import Retention
 

@@ -16,7 +16,7 @@ from typing import Any
 from tests.oracle.similarity.direct_distance import least_square
 from tests.oracle.similarity.random_series import ends
 
-from tamis.query.watches import NamedPattern, Watch
+from tamis.declarations.watches import NamedPattern, Watch
 
 # Closer to epsilon or to each other, relative to the greater of epsilon and deviation, rounding may decide.
 NEAR = 1e-9

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.oracle.watching.brute_force import Reading, released
 
-from tamis.query.watches import WindowFunction
+from tamis.declarations.watches import WindowFunction
 
 _DIGITS = Context(prec=60)
 

@@ -13,10 +13,10 @@ from tests.oracle.similarity.direct_distance import least_square
 from tests.oracle.similarity.random_series import Range, ends
 from tests.oracle.watching.brute_force import Reading
 
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.watches import NamedPattern, Watch
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
-from tamis.query.model import StreamDef
 from tamis.query.parse import catalog_of
-from tamis.query.watches import NamedPattern, Watch
 from tamis.recordings.typed import Recording, read_recording
 
 SECOND = 1_000_000

@@ -12,9 +12,9 @@ from tests.oracle.watching.brute_force import Reading, outcomes
 from tests.oracle.watching.test_watched_recordings import agrees, columns_of
 
 from tamis.cli.common.recordings import read_recordings
+from tamis.declarations.watches import pattern_watches
 from tamis.offline.verify import verify
 from tamis.query.parse import catalog_of
-from tamis.query.watches import pattern_watches
 
 READINGS = Path(__file__).parents[3] / "demo" / "data" / "suthaharan-single-hop.csv"
 START = 1_700_000_000

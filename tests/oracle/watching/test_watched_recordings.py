@@ -13,10 +13,10 @@ from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.watching.brute_force import NEAR, Outcome, outcomes, released
 from tests.oracle.watching.random_recordings import VALUES, RandomRecording
 
+from tamis.declarations.streams import watched_stream
+from tamis.declarations.watches import Watch
 from tamis.expressions.vectors import Vector
 from tamis.offline.recordings import watched_recording
-from tamis.query.model import watched_stream
-from tamis.query.watches import Watch
 from tamis.recordings.typed import Recording
 from tamis.verification.watched_columns import checked_recording
 from tamis.watching.series_watcher import SeriesWatcher

@@ -14,12 +14,12 @@ from tests.oracle.watching.brute_force import Reading, released
 from tests.oracle.watching.frames_by_hand import values
 from tests.oracle.watching.random_recordings import RandomRecording
 
+from tamis.declarations.streams import watched_stream
+from tamis.declarations.watches import Frame, Function, WindowFunction
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.offline.recordings import watched_recording
-from tamis.query.model import watched_stream
-from tamis.query.watches import Frame, Function, WindowFunction
 from tamis.recordings.typed import Recording
 from tamis.verification.watched_columns import checked_recording
 from tamis.watching.key_history import most_readings

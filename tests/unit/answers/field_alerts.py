@@ -42,14 +42,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tamis.analysis.domains import declared_ends
+from tamis.declarations.definitions import ColumnDef
+from tamis.declarations.domains import declared_ends
+from tamis.declarations.streams import StreamDef
 from tamis.errors import InputError
 from tamis.expressions.nodes import Expr, Literal, Type
 from tamis.offline.recordings import watched_recording
 from tamis.offline.verify import verify
 from tamis.planning.explain import explain
 from tamis.query.catalog import apply
-from tamis.query.model import Catalog, ColumnDef, StreamDef
+from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of, parse
 from tamis.recordings.typed import Recording, read_recording
 

@@ -9,7 +9,7 @@ import pytest
 from tamis.bounded.application_time.verdict import memory_verdict
 from tamis.bounded.memory import Memory
 from tamis.errors import InputError
-from tamis.evaluation.standing.compilation import standing_evaluator
+from tamis.operators.compilation import standing_evaluator
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text as shown
@@ -147,7 +147,7 @@ def test_a_table_that_is_no_file_or_too_large_is_told(
     (directory / "r.csv").write_text("id,height,name\n1,5,one\n2,5,two\n3,5,three\n")
     with pytest.raises(InputError, match="more than 2 rows"):
         _answer(sql)
-    monkeypatch.setattr("tamis.query.file_access.MOST_BYTES", 10)
+    monkeypatch.setattr("tamis.declarations.file_access.MOST_BYTES", 10)
     with pytest.raises(InputError, match="larger than 0 MiB"):
         _answer(sql)
     (directory / "r.csv").unlink()

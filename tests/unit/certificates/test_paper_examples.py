@@ -11,10 +11,10 @@ import pytest
 from tests.oracle.bounded.totally_ordered import reference_sets
 
 from tamis.bounded.timeless.translate import translate
-from tamis.evaluation.standing.compilation import compile_query
-from tamis.evaluation.standing.contract import Rows
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import compile_query
+from tamis.operators.contract import Rows
 from tamis.query.model import AlertDef, Catalog, Explain
 from tamis.query.parse import catalog_of, parse
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tamis.cli import main
-from tamis.evaluation import tuple_entries
+from tamis.operators.time_join import tuple_entries
 
 SQL = """
 CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE CHECK (temp BETWEEN -60 AND 70),

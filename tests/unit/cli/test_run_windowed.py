@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from tamis.cli import main
-from tamis.evaluation.standing.recording_runs import run_windowed
 from tamis.expressions.vectors import Vector
+from tamis.operators.recording_runs import run_windowed
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys

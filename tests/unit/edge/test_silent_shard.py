@@ -12,10 +12,10 @@ import orjson
 import pytest
 from tests.unit.edge.plans import TEMP, air, entry, plan, topic
 
+from tamis.declarations.watches import NamedPattern, Watch
 from tamis.expressions.nodes import Call, Type
 from tamis.messaging.records import Ack
 from tamis.plan.model import Plan, StreamColumn
-from tamis.query.watches import NamedPattern, Watch
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.shards.worker import Worker

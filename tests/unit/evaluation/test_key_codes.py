@@ -8,9 +8,9 @@ import numpy as np
 import orjson
 import pytest
 
-from tamis.evaluation.key_codes import NO_KEY, KeyCodes
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import NumberedTexts, Vector
+from tamis.operators.time_join.key_codes import NO_KEY, KeyCodes
 from tamis.recordings.flat_json.columns import FlatDecoder
 
 

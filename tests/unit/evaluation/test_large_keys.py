@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from tamis.cli import main
-from tamis.evaluation.key_codes import KeyCodes
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.signatures import call
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import canonical_key
+from tamis.operators.time_join.key_codes import KeyCodes
 
 EDGE = 2**53
 WHOLE = [0, 1, EDGE - 1, EDGE, EDGE + 1, EDGE + 2, 2**62 + 1, 2**63 - 1, -EDGE - 1, -(2**63), None]

@@ -10,9 +10,9 @@ import orjson
 from click.testing import CliRunner
 
 from tamis.cli import main
-from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.time_join.filter_dispatch import Dispatch
 from tamis.plan.model import Entry, TopicPlan
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.topic_run import TopicRun

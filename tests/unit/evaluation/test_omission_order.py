@@ -9,10 +9,10 @@ import orjson
 from click.testing import CliRunner
 
 from tamis.cli import main
-from tamis.evaluation.filter_dispatch import Dispatch
-from tamis.evaluation.replay import retained_rows
 from tamis.expressions.vectors import Vector
 from tamis.omission.exact_ranks import ExactRanks, ExactValues
+from tamis.operators.time_join.filter_dispatch import Dispatch
+from tamis.operators.time_join.replay import retained_rows
 from tamis.plan.model import TopicPlan
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of

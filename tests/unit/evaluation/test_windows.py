@@ -13,16 +13,16 @@ from click.testing import CliRunner
 from tests.unit.certificates.catalogs import TWO
 
 from tamis.cli import main
+from tamis.declarations.definitions import Window
 from tamis.errors import InputError
-from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector
 from tamis.omission.window_batch import panes_in, retained_in_windows
 from tamis.omission.window_stream import WindowState
+from tamis.operators.time_join.filter_dispatch import Dispatch
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import Definition, Plan
 from tamis.planning.build import first_plan
-from tamis.query.model import Window
 from tamis.query.parse import catalog_of
 from tamis_alerts.core.rules import rules_of
 from tamis_joiner.core.alarms import join_alarms

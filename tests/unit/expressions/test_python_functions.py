@@ -14,6 +14,7 @@ from tests.fixtures import installed
 from tests.unit.certificates.catalogs import NEAR, TWO
 
 from tamis.cli import main
+from tamis.declarations.definitions import FunctionDef
 from tamis.errors import InputError
 from tamis.expressions import python_functions
 from tamis.expressions.evaluate import evaluate
@@ -24,7 +25,6 @@ from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectors import Vector
 from tamis.planning.explain import explain
 from tamis.planning.explanations.explanation import SourceExplanation
-from tamis.query.model import FunctionDef
 from tamis.query.parse import catalog_of, parse
 
 FUNCTIONS = """

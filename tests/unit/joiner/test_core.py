@@ -14,12 +14,12 @@ import orjson
 import pytest
 
 from tamis.errors import RefusedError
-from tamis.evaluation.key_codes import KeyCodes
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging import topics
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.records import END_OF_TIME, Frontier, final_record, progress_record
+from tamis.operators.time_join.key_codes import KeyCodes
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import (
     Definition,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tamis.evaluation.filter_dispatch import Dispatch
 from tamis.expressions.nodes import Type
+from tamis.operators.time_join.filter_dispatch import Dispatch
 from tamis_joiner.core import compiled_plan
 from tamis_joiner.core.compiled_plan import FilterCompiler
 

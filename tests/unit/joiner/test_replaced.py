@@ -17,9 +17,9 @@ from tests.unit.joiner.test_core import (
     tuple_of,
 )
 
+from tamis.declarations.definitions import Window
 from tamis.messaging.records import progress_record
 from tamis.plan.model import Definition, Plan
-from tamis.query.model import Window
 
 
 def with_successor(old: Definition, version: int) -> Plan:

@@ -8,15 +8,15 @@ import numpy as np
 import orjson
 from tests.unit.joiner.test_core import State
 
-from tamis.evaluation.filter_dispatch import Dispatch
+from tamis.declarations.file_access import NO_ACCESS
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging import topics
 from tamis.messaging.records import Frontier
+from tamis.operators.time_join.filter_dispatch import Dispatch
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Input, StandingQuery
 from tamis.planning.build import first_plan
-from tamis.query.file_access import NO_ACCESS
 from tamis.query.parse import catalog_of
 from tamis_joiner.core.alarms import Numbering, standing_alarms
 from tamis_joiner.core.group import Group

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tamis.errors import UnavailableError
-from tamis.evaluation.temporal_join import expand
 from tamis.expressions.double_order import write_numbers
 from tamis.expressions.functions import libm
 from tamis.kernels import PrecompiledKernel, check, precompiled
+from tamis.operators.time_join.temporal_join import expand
 from tamis.row_order import _ascending
 
 DOUBLES = arrays(np.float64, st.integers(0, 20), elements=st.floats(allow_subnormal=True))
@@ -36,7 +36,7 @@ import numpy as np
 from pathlib import Path
 from tamis.expressions.double_order import write_numbers
 from tamis.expressions.functions.libm import _exp, _power
-from tamis.evaluation.temporal_join import expand
+from tamis.operators.time_join.temporal_join import expand
 from tamis.row_order import _ascending
 from tamis.kernel_directory import sign
 from tamis.precompile_kernels import precompile

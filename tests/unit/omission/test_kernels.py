@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from tamis import row_order
-from tamis.bounded.synopses import counting_kernels as counting
-from tamis.bounded.synopses import kernels as synopses
-from tamis.bounded.synopses.row_numbering import BucketMaxima
 from tamis.compile_kernels import remove_stale_caches, warm
-from tamis.evaluation import temporal_join
-from tamis.evaluation.standing.aggregates import kernels as timeless
-from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.omission import (
@@ -30,6 +24,12 @@ from tamis.omission import (
 )
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
+from tamis.operators.aggregates import kernels as timeless
+from tamis.operators.compilation import standing_evaluator
+from tamis.operators.synopses import counting_kernels as counting
+from tamis.operators.synopses import kernels as synopses
+from tamis.operators.synopses.row_numbering import BucketMaxima
+from tamis.operators.time_join import temporal_join
 
 
 def test_the_filter_and_the_join_need_no_further_compilation() -> None:

@@ -9,6 +9,7 @@ import orjson
 import pytest
 from tests.unit.certificates.catalogs import NEAR, TWO
 
+from tamis.declarations.watches import NamedPattern, Watch
 from tamis.errors import InputError
 from tamis.expressions.nodes import Column, Type
 from tamis.plan import document
@@ -18,7 +19,6 @@ from tamis.plan.model import Plan, StandingQuery
 from tamis.plan.wire import MOST
 from tamis.planning.build import build_plan
 from tamis.query.parse import catalog_of
-from tamis.query.watches import NamedPattern, Watch
 
 
 def plan() -> Plan:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tamis.errors import RefusedError
-from tamis.evaluation.standing.compilation import standing_evaluator
-from tamis.evaluation.standing.contract import CountsLate
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import standing_evaluator
+from tamis.operators.contract import CountsLate
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.planning.queries.standing_queries import judged

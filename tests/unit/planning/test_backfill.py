@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from tamis.cli.query.run import command as run
 from tamis.cli.query.verify import command as verify
+from tamis.declarations.backfill import Backfill
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
-from tamis.query.backfill import Backfill
 from tamis.query.parse import catalog_of
 
 STREAMS = "".join(

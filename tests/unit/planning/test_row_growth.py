@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tamis.evaluation.replay import replay
+from tamis.operators.time_join.replay import replay
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.query.parse import catalog_of

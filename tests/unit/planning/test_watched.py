@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tamis.declarations.watches import pattern_watches
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.planning.build import first_plan
 from tamis.planning.explain import estimated, explain, grown
@@ -15,7 +16,6 @@ from tamis.planning.queries.self_contained import self_contained
 from tamis.query.catalog import apply
 from tamis.query.model import AlertDef, Catalog, Explain
 from tamis.query.parse import catalog_of, parse
-from tamis.query.watches import pattern_watches
 from tamis.watching.series_watcher import SeriesWatcher
 
 STREAMS = """

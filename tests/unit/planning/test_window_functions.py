@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tamis.declarations.watches import Frame, WindowFunction
 from tamis.expressions.nodes import Column, Type
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.planning.build import first_plan
@@ -13,7 +14,6 @@ from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text as shown
 from tamis.planning.queries.self_contained import self_contained
 from tamis.query.parse import catalog_of
-from tamis.query.watches import Frame, WindowFunction
 from tamis.watching.key_history import KeyHistory, bytes_per_key
 
 STREAMS = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tamis.declarations.definitions import FunctionDef, PatternDef, TableDef
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Column, Expr, Literal, Type
 from tamis.query.model import (
     Aggregate,
@@ -10,16 +12,12 @@ from tamis.query.model import (
     DerivedDef,
     Drop,
     Explain,
-    FunctionDef,
     Grouping,
-    PatternDef,
     Query,
     Redefine,
     SetPaused,
     Show,
     Statement,
-    StreamDef,
-    TableDef,
 )
 
 

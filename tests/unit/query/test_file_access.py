@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from tests.fixtures.dict_state import DictState
 
+from tamis.declarations.file_access import NO_ACCESS, UNRESTRICTED, FileAccess
 from tamis.errors import InputError, RefusedError
 from tamis.messaging.records import Frontier
 from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.planning.build import first_plan
-from tamis.query.file_access import NO_ACCESS, UNRESTRICTED, FileAccess
 from tamis.query.parse import catalog_of
 from tamis.settings import TableSettings, load
 from tamis_joiner.core.group import Group

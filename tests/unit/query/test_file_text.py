@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tamis.query.file_text import encoding_problem, number_hint, separator_hint, wide_encoding
+from tamis.wording.file_text import encoding_problem, number_hint, separator_hint, wide_encoding
 
 
 @pytest.mark.parametrize(

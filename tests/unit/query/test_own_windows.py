@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from tamis.errors import InputError
-from tamis.evaluation.standing.recording_runs import run_recordings
+from tamis.operators.recording_runs import run_recordings
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording
 

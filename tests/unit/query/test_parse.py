@@ -14,9 +14,10 @@ import pytest
 from tests.unit.query.rendering import statement
 from tests.unit.query.test_mistakes import base
 
+from tamis.declarations.streams import StreamDef
 from tamis.errors import Position, SqlErrors
 from tamis.query.catalog import apply
-from tamis.query.model import AlertDef, Catalog, Drop, Explain, Redefine, SetPaused, Show, StreamDef
+from tamis.query.model import AlertDef, Catalog, Drop, Explain, Redefine, SetPaused, Show
 from tamis.query.parse import parse
 from tamis.query.syntax.limits import MOST_TOKENS
 from tamis.query.syntax.parser import MOST_RECOVERIES, MOST_REPARSED_TOKENS

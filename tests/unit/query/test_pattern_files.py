@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamis.declarations.definitions import PatternDef
 from tamis.errors import SqlErrors
-from tamis.query.model import Catalog, PatternDef
+from tamis.query.model import Catalog
 from tamis.query.parse import parse
 from tamis.query.patterns.files import resampled
 from tamis.query.patterns.watch_text import MOST_CHARACTERS

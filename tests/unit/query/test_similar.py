@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamis.declarations.definitions import PatternDef
+from tamis.declarations.watches import NamedPattern, pattern_watches
 from tamis.errors import SqlError, SqlErrors
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.sql_text import to_sql
 from tamis.planning.build import first_plan
 from tamis.query.catalog import apply, dependents
-from tamis.query.model import AlertDef, Catalog, Drop, Explain, PatternDef, Query
+from tamis.query.model import AlertDef, Catalog, Drop, Explain, Query
 from tamis.query.parse import catalog_of, parse
 from tamis.query.patterns.watch_text import inline_text
-from tamis.query.watches import NamedPattern, pattern_watches
 
 STREAM = """
 CREATE STREAM vib (machine VARCHAR KEY, ts TIMESTAMP, value DOUBLE, load INT,

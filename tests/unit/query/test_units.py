@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tamis.declarations.definitions import Rate
+from tamis.declarations.units import UNITS, parse_duration, parse_rate, parse_timestamp
 from tamis.errors import InputError
-from tamis.query.model import Rate
-from tamis.query.units import UNITS, parse_duration, parse_rate, parse_timestamp
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6 - 1), st.sampled_from(sorted(UNITS)))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tamis.declarations.watches import Frame, WindowFunction
 from tamis.expressions.nodes import Column, Literal, Type
 from tamis.expressions.sql_text import to_sql
 from tamis.query.model import Query
 from tamis.query.parse import catalog_of
 from tamis.query.patterns.watch_text import window_text
-from tamis.query.watches import Frame, WindowFunction
 
 SECOND = 1_000_000
 STREAMS = """

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from tamis.declarations.streams import StreamDef
 from tamis.errors import InputError
-from tamis.query.model import StreamDef
 from tamis.query.parse import catalog_of
 from tamis.recordings.files import read_rows, write_table
 from tamis.recordings.typed import Recording, read_recording

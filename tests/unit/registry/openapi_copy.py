@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from tamis.query.file_access import NO_ACCESS
+from tamis.declarations.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis_registry.core.plan.planner import PLANNER

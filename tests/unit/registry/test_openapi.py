@@ -11,9 +11,9 @@ from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 from tests.unit.registry.openapi_copy import COPY, described, written
 
+from tamis.declarations.file_access import NO_ACCESS
 from tamis.messaging.records import Ack
 from tamis.plan.json_form import encode_plan
-from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis_registry.core import leases

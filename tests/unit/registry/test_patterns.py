@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tamis.declarations.definitions import PatternDef
 from tamis.errors import SqlErrors, TamisError
 from tamis.messaging.records import Ack, Frontier, StreamState
 from tamis.plan.model import StreamPlan
-from tamis.query.model import PatternDef
 from tamis_registry.core.leases import new_lease
 from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry

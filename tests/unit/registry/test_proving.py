@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection
 
 import pytest
 
+from tamis.declarations.file_access import UNRESTRICTED
 from tamis.errors import RefusedError, SqlErrors, TamisError, UnavailableError
-from tamis.query.file_access import UNRESTRICTED
 from tamis.query.model import Catalog
 from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry

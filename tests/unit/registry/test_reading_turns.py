@@ -11,8 +11,8 @@ import httpx
 import pytest
 from tests.unit.registry.test_worker import idle_worker
 
+from tamis.declarations.file_access import NO_ACCESS
 from tamis.errors import UnavailableError
-from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer

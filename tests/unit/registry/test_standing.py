@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tamis.declarations.file_access import NO_ACCESS, UNRESTRICTED, FileAccess
 from tamis.errors import InputError, RefusedError
 from tamis.messaging.records import Ack, Frontier, StreamState
 from tamis.plan.model import StandingQuery
-from tamis.query.file_access import NO_ACCESS, UNRESTRICTED, FileAccess
 from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.plan.retirement import unproven
 from tamis_registry.core.registry import Registry

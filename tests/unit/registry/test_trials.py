@@ -15,8 +15,8 @@ from tests.unit.registry.openapi_copy import described
 from tests.unit.registry.test_openapi import Made
 from tests.unit.registry.test_proving import STREAMS, started
 
+from tamis.declarations.file_access import NO_ACCESS
 from tamis.errors import InputError, NotAcceptedError, RefusedError, SqlErrors
-from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.settings.token_file import TokenFile
 from tamis.telemetry import Health, Metrics

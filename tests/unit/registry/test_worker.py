@@ -11,12 +11,12 @@ import httpx
 import numpy as np
 import pytest
 
+from tamis.declarations.file_access import NO_ACCESS
 from tamis.errors import UnavailableError
 from tamis.messaging.records import Observation
 from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import SKETCHES
 from tamis.predicates.sketch import merge, observe
-from tamis.query.file_access import NO_ACCESS
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
 from tamis.telemetry.server import HttpServer

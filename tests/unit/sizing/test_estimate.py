@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from tests.fixtures.dict_state import DictState
 
+from tamis.declarations.definitions import Rate
+from tamis.declarations.units import parse_rate
 from tamis.messaging.records import Frontier, progress_envelope, progress_record
 from tamis.messaging.schemas.tuple_encoding import encode_alone
 from tamis.messaging.schemas.tuple_schema import ValueSchema
@@ -20,9 +22,7 @@ from tamis.messaging.schemas.wire_format import Format
 from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.planning.build import first_plan
-from tamis.query.model import Rate
 from tamis.query.parse import catalog_of
-from tamis.query.units import parse_rate
 from tamis.recordings.typed import read_recording
 from tamis.sizing.estimate import Sizing, estimate
 from tamis.sizing.figures import Figure, UnitCosts, unit_costs

@@ -20,7 +20,7 @@ SHARED = {
     "tamis.expressions.vectors",  # what the columns of recordings are
     "tamis.query.computed_columns",  # the expressions that columns of the parsed SQL stand for
     "tamis.query.model",
-    "tamis.query.watches",
+    "tamis.declarations.watches",
     "tamis.recordings.typed",
 }
 PROMISE = {"tamis.plan.model"}  # the intervals and keys that the promise is about

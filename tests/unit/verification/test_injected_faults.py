@@ -15,11 +15,11 @@ import pytest
 
 import tamis.offline.verify
 from tamis.cli.common.recordings import read_recordings
-from tamis.evaluation.replay import Replay, replay
-from tamis.evaluation.standing.contract import WITHDRAWN, Rows
-from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.expressions.vectors import Vector
 from tamis.offline.verify import verify
+from tamis.operators.contract import WITHDRAWN, Rows
+from tamis.operators.recording_runs import run_recordings
+from tamis.operators.time_join.replay import Replay, replay
 from tamis.query.parse import catalog_of
 from tamis.verification.compare import Verdict
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tamis.declarations.watches import NamedPattern, Watch
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.vectors import Vector
-from tamis.query.watches import NamedPattern, Watch
 from tamis.watching.key_history import LatestTimes
 from tamis.watching.series_watcher import SeriesWatcher
 

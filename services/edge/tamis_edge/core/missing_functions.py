@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
+from tamis.declarations.watches import window_functions
 from tamis.expressions.nodes import Call, Expr, conjunction
 from tamis.expressions.python_functions import calls, missing
 from tamis.identity_cache import IdentityCache
 from tamis.plan.model import Entry, Plan, TopicPlan
 from tamis.plan.wire import MOST_CACHED
-from tamis.query.watches import window_functions
 
 
 def lacking(plan: Plan) -> tuple[str, ...]:

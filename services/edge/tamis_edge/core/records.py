@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from tamis.evaluation.key_table import KeyTable
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
 from tamis.expressions.vectors import Vector
@@ -23,6 +22,7 @@ from tamis.messaging.records import ENVELOPE, canonical_key
 from tamis.messaging.schemas.tuple_encoding import encode_envelope
 from tamis.messaging.schemas.tuple_schema import ValueSchema
 from tamis.omission.columns import Int64s
+from tamis.operators.time_join.key_table import KeyTable
 from tamis.plan.model import StreamPlan, TopicPlan
 from tamis_edge.core.rows import Batch
 

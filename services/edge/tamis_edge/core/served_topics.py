@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tamis.evaluation.filter_dispatch import Bools, Dispatch
-from tamis.evaluation.tuple_entries import Matches
 from tamis.expressions.python_functions import missing
 from tamis.messaging.records import END_OF_TIME
 from tamis.messaging.schemas.tuple_schema import ValueSchema, value_schema
 from tamis.omission.columns import Int64s
+from tamis.operators.time_join.filter_dispatch import Bools, Dispatch
+from tamis.operators.time_join.tuple_entries import Matches
 from tamis.plan.model import Plan, StreamPlan, TopicPlan
 from tamis.plan.omission import filters_before_calls
 from tamis.telemetry.logs import get_logger

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tamis.evaluation.tuple_entries import Matches
 from tamis.messaging.dead_letters import DeadLetter
 from tamis.messaging.records import progress_envelope
 from tamis.messaging.schemas.tuple_encoding import encode_alone
 from tamis.omission.columns import NEVER, Int64s
+from tamis.operators.time_join.tuple_entries import Matches
 from tamis.plan.model import Plan, StreamPlan
 from tamis_edge.core.commit import Commit, History
 from tamis_edge.core.cursor import Cursor, retires_definition

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tamis.evaluation.filter_dispatch import Bools
-from tamis.evaluation.key_table import KeyTable
-from tamis.evaluation.tuple_entries import Matches, Offer, OmissionRule, compared, matches
 from tamis.expressions.nodes import Expr
 from tamis.identity_diff import identity_diff
 from tamis.messaging.schemas.tuple_schema import ValueSchema
 from tamis.omission.columns import Floats, Int64s
 from tamis.omission.exact_ranks import ExactRanks
+from tamis.operators.time_join.filter_dispatch import Bools
+from tamis.operators.time_join.key_table import KeyTable
+from tamis.operators.time_join.tuple_entries import Matches, Offer, OmissionRule, compared, matches
 from tamis.plan.model import Entry, TopicPlan
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.records import MessageKeys

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tamis.evaluation.key_table import KeyTable
+from tamis.declarations.watches import AnyWatch, Watch
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Type
 from tamis.expressions.python_functions import FunctionError
 from tamis.expressions.vectors import Vector
 from tamis.omission.columns import Int64s
+from tamis.operators.time_join.key_table import KeyTable
 from tamis.plan.model import StreamPlan
-from tamis.query.watches import AnyWatch, Watch
 from tamis.telemetry.logs import get_logger
 from tamis.watching.key_history import LatestTimes
 from tamis.watching.series_watcher import SeriesWatcher

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tamis.declarations.watches import AnyWatch
 from tamis.omission.columns import NEVER, Int64s
 from tamis.plan.model import Plan, StreamColumn, StreamPlan
-from tamis.query.watches import AnyWatch
 from tamis.watching.watched_columns import AddedColumns, WatchedColumns, no_values
 from tamis_edge.core.commit import Commit, WatchedCommit
 from tamis_edge.core.outbox import START_OF_TIME, Ledger, Progress

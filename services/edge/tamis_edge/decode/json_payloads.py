@@ -17,12 +17,12 @@ from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import Reason
 from tamis.omission.columns import Int64s
 from tamis.plan.model import StreamPlan
-from tamis.query.file_text import wide_encoding
 from tamis.recordings.field_paths import FieldPath
 from tamis.recordings.flat_json.columns import FlatDecoder
 from tamis.recordings.json_structure import ComplexityError, check_complexity, loads
 from tamis.recordings.json_values import Offence, excerpt
 from tamis.recordings.times import TimeUnit
+from tamis.wording.file_text import wide_encoding
 from tamis_edge.decode.logical_types import Unfit
 
 # Payloads of a slice, and their bytes: few enough that their objects stay in the processor's cache. No other

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from tamis.declarations.backfill import Backfill
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.plan.model import Plan, StreamColumn, StreamPlan
-from tamis.query.backfill import Backfill
 from tamis.recordings.json_values import Offence
 from tamis.recordings.times import implausible
 from tamis.telemetry.logs import get_logger

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from tamis.declarations.backfill import Backfill
 from tamis.messaging.records import Ack
 from tamis.plan.model import Plan, StreamPlan
-from tamis.query.backfill import Backfill
 from tamis.telemetry.logs import get_logger
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.commit import Commit

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from tamis.declarations.backfill import Backfill
 from tamis.errors import TamisError
 from tamis.plan.model import Plan, StreamPlan
-from tamis.query.backfill import Backfill
 from tamis.telemetry.logs import get_logger
 from tamis_edge.settings import AnySource, FileSource, KafkaSource
 from tamis_edge.sources.base import Source

@@ -19,7 +19,8 @@ import pyarrow.parquet
 
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
-from tamis.query.file_text import (
+from tamis.recordings.files import EXTENSIONS
+from tamis.wording.file_text import (
     SAMPLE,
     binary_problem,
     encoding_problem,
@@ -27,7 +28,6 @@ from tamis.query.file_text import (
     separator_hint,
     wide_encoding,
 )
-from tamis.recordings.files import EXTENSIONS
 from tamis_edge.sources.base import READ_BYTES, Delivery, Payloads, RawColumns, payloads
 
 

@@ -18,7 +18,6 @@ from starlette.routing import Route
 from tamis.errors import UnavailableError
 from tamis.messaging.topics import is_stream_name
 from tamis.plan.model import Plan
-from tamis.query.file_text import wide_encoding
 from tamis.recordings.json_structure import ComplexityError, lines, loads, parts
 from tamis.settings.http_security import HttpSecurity
 from tamis.telemetry.logs import get_logger
@@ -27,6 +26,7 @@ from tamis.web.authentication import Authentication, Reason
 from tamis.web.guard import Guard
 from tamis.web.problems import answer_with_problems, problem
 from tamis.web.tokens import Token
+from tamis.wording.file_text import wide_encoding
 from tamis_edge.decode.decoder import MAX_READING
 from tamis_edge.settings import Http, HttpSource
 from tamis_edge.sources.base import Source

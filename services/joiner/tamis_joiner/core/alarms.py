@@ -25,17 +25,17 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from tamis.evaluation.decided_rows import ends, waits
-from tamis.evaluation.existence import row_inputs
-from tamis.evaluation.standing.contract import WITHDRAWN, Rows
-from tamis.evaluation.temporal_join import JoinedColumns
-from tamis.evaluation.time_bounds import window_rows
+from tamis.declarations.definitions import WINDOW_COLUMNS
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
 from tamis.identity_cache import IdentityCache
 from tamis.messaging.records import canonical_key, canonical_value
+from tamis.operators.contract import WITHDRAWN, Rows
+from tamis.operators.time_join.decided_rows import ends, waits
+from tamis.operators.time_join.existence import row_inputs
+from tamis.operators.time_join.temporal_join import JoinedColumns
+from tamis.operators.time_join.time_bounds import window_rows
 from tamis.plan.model import Definition, Input, StandingQuery
-from tamis.query.model import WINDOW_COLUMNS
 from tamis_joiner.core.shed_spans import ShedSpans
 from tamis_joiner.core.tuples.stored_tuples import StoredTuples
 

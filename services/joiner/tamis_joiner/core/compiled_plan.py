@@ -13,18 +13,18 @@ from functools import cached_property, lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.declarations.definitions import Window
 from tamis.errors import InputError
-from tamis.evaluation.existence import tests_existence
-from tamis.evaluation.filter_dispatch import Dispatch
-from tamis.evaluation.time_bounds import UNBOUNDED, reaches
 from tamis.expressions.nodes import Expr, Type
 from tamis.expressions.python_functions import FunctionError, calls, installed, name_of
 from tamis.identity_cache import IdentityCache
 from tamis.messaging.schemas.tuple_schema import Layout, layout
+from tamis.operators.time_join.existence import tests_existence
+from tamis.operators.time_join.filter_dispatch import Dispatch
+from tamis.operators.time_join.time_bounds import UNBOUNDED, reaches
 from tamis.plan.json_form import decode_plan
 from tamis.plan.model import Definition, Input, Plan, StreamPlan, TopicPlan
 from tamis.plan.omission import bare
-from tamis.query.model import Window
 from tamis_joiner.core.records.tuple_columns import Schema
 
 # Most definitions are the same objects in the next plan.

@@ -12,11 +12,11 @@ from typing import Any
 
 import orjson
 
+from tamis.declarations.file_access import NO_ACCESS, FileAccess
 from tamis.errors import InputError, RefusedError
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.plan.json_form import NewerFormatError
 from tamis.plan.model import Definition, Plan
-from tamis.query.file_access import NO_ACCESS, FileAccess
 from tamis_joiner.core.alarms import KeyValue
 from tamis_joiner.core.compiled_plan import CompiledPlan, Topic, compile_plan, missing_functions
 from tamis_joiner.core.frontier_report import Counters, Output, frontier_report, with_next

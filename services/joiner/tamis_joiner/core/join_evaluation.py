@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamis.evaluation.decided_rows import Passed, waits
-from tamis.evaluation.existence import existing_rows, tests_existence
-from tamis.evaluation.temporal_join import combinations
 from tamis.expressions.python_functions import FunctionError
+from tamis.operators.time_join.decided_rows import Passed, waits
+from tamis.operators.time_join.existence import existing_rows, tests_existence
+from tamis.operators.time_join.temporal_join import combinations
 from tamis_joiner.core.alarms import KeyValue, join_alarms
 from tamis_joiner.core.compiled_plan import CompiledJoin, CompiledPlan
 from tamis_joiner.core.frontiers import Completeness, Frontiers

@@ -14,9 +14,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.existence import row_inputs
-from tamis.evaluation.time_bounds import UNBOUNDED, closure
 from tamis.expressions.vectors import Mask
+from tamis.operators.time_join.existence import row_inputs
+from tamis.operators.time_join.time_bounds import UNBOUNDED, closure
 from tamis.plan.model import Definition
 from tamis_joiner.core.frontiers import Frontiers
 

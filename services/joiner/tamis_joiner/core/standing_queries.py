@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.declarations.backfill import raw_name
+from tamis.declarations.file_access import FileAccess
 from tamis.errors import TamisError
-from tamis.evaluation.filter_dispatch import Dispatch, FilterResults
-from tamis.evaluation.standing.compilation import standing_evaluator
-from tamis.evaluation.standing.contract import CountsLate, Rows, StandingEvaluator
 from tamis.expressions.evaluate import holds
+from tamis.operators.compilation import standing_evaluator
+from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
+from tamis.operators.time_join.filter_dispatch import Dispatch, FilterResults
 from tamis.plan.model import Input, Plan, StandingQuery
 from tamis.plan.time_columns import time_columns
-from tamis.query.backfill import raw_name
-from tamis.query.file_access import FileAccess
 from tamis_joiner.core.alarms import KeyValue, Numbering, standing_alarms
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME, ProgressRecord

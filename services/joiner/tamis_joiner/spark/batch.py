@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import Row
 
+from tamis.declarations.file_access import FileAccess
 from tamis.messaging import topics
-from tamis.query.file_access import FileAccess
 from tamis_joiner.core.frontier_report import Output
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorHandleState
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from tamis.query.file_access import FileAccess
+from tamis.declarations.file_access import FileAccess
 from tamis_joiner.reading.offsets import decode
 from tamis_joiner.spark.processes.connection_exchange import EXCHANGE
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tamis.declarations.file_access import FileAccess
 from tamis.messaging import topics
-from tamis.query.file_access import FileAccess
 from tamis.settings import KafkaSettings
 from tamis_joiner.spark.processes.before_first_batch import skip_lookup
 from tamis_joiner.spark.processor import OUTPUT, GroupProcessor

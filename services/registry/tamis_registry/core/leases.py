@@ -18,8 +18,8 @@ from tamis.expressions.sql_text import to_sql
 from tamis.predicates import Predicate
 from tamis.query.condition import read_condition
 from tamis.query.model import Catalog
-from tamis.query.names import suggest
 from tamis.sharing.topic_plans import Subscription
+from tamis.wording.names import suggest
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.shards.fleet_reports import FleetReports
 from tamis_registry.core.state.model import Lease, State

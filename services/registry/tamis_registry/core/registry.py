@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from tamis.declarations.streams import StreamDef
 from tamis.errors import UnavailableError
 from tamis.identity_cache import IdentityCache
 from tamis.messaging.heartbeats import Heartbeat
@@ -14,13 +15,7 @@ from tamis.messaging.records import Ack, Frontier, Observation
 from tamis.plan.document import PlanDocument
 from tamis.plan.model import Plan
 from tamis.planning.incremental import Built
-from tamis.query.model import (
-    AlertDef,
-    Catalog,
-    Redefine,
-    Statement,
-    StreamDef,
-)
+from tamis.query.model import AlertDef, Catalog, Redefine, Statement
 from tamis_registry.core.leases import end, expired, take
 from tamis_registry.core.plan import shared_topics
 from tamis_registry.core.plan.change import Change, Final

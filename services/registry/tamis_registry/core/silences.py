@@ -12,7 +12,7 @@ import orjson
 from tamis.errors import InputError, RefusedError
 from tamis.messaging.silences import Acknowledgement, Held, Silence, covers, decode, encode
 from tamis.query.model import Catalog
-from tamis.query.names import normalized_name, suggest
+from tamis.wording.names import normalized_name, suggest
 from tamis_registry.core.errors import MissingError, lists
 
 SECOND = 1_000_000

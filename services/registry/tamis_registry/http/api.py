@@ -16,12 +16,12 @@ from starlette.responses import Response
 from tamis.errors import InputError, TamisError
 from tamis.plan.json_form import decode_plan
 from tamis.plan.model import Plan
-from tamis.query.names import normalized_name, suggest
 from tamis.settings.token_file import TokenFile
 from tamis.telemetry import Health, Metrics, get_logger
 from tamis.telemetry.server import telemetry_routes
 from tamis.web.guard import Guard
 from tamis.web.problems import answer_with_problems, problem
+from tamis.wording.names import normalized_name, suggest
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.status import View
 from tamis_registry.http.common.fair_requests import FairRequests, ReadingTurns

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tamis.declarations.file_access import FileAccess
 from tamis.errors import TamisError
 from tamis.persistent.dicts import changed_keys
-from tamis.query.file_access import FileAccess
 from tamis.query.model import Catalog
 from tamis.recordings.times import TimeUnit
 from tamis_registry.core.statements.reading import Definitions, Read, kinds

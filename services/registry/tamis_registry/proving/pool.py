@@ -13,8 +13,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
+from tamis.declarations.file_access import FileAccess
 from tamis.errors import TamisError, UnavailableError
-from tamis.query.file_access import FileAccess
 from tamis.query.model import Catalog
 from tamis_registry.core.statements.reading import Read
 from tamis_registry.proving.fork import Fork

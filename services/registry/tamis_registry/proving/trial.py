@@ -14,6 +14,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from tamis.declarations.file_access import FileAccess
+from tamis.declarations.streams import StreamDef
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type, columns
 from tamis.offline.explain import asked_queries
@@ -23,12 +25,11 @@ from tamis.offline.wording import REQUEST
 from tamis.plan.model import StreamPlan
 from tamis.planning.explanations.measured import plan_alone, retained_by_edges
 from tamis.planning.queries.standing_queries import is_standing
-from tamis.query.file_access import FileAccess
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, StreamDef
-from tamis.query.names import normalized_name
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain
 from tamis.recordings.rows import JsonRows
 from tamis.recordings.times import TimeUnit
 from tamis.recordings.typed import Recording, recording_of
+from tamis.wording.names import normalized_name
 from tamis_registry.core.statements.catalog_changes import carry_out
 from tamis_registry.core.statements.outcomes import target
 from tamis_registry.core.statements.reading import parsed

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tamis.bounded.application_time.arrivals import TimedQuery
-from tamis.bounded.application_time.partial_combinations import MOST_STREAMS, Part, failing, parts
 from tamis.bounded.application_time.static_relations import QueryInputs
 from tamis.bounded.application_time.translate import alternatives, translated
-from tamis.bounded.conjunctive.decide import Reference, Violation
-from tamis.bounded.conjunctive.normal_form import pinned
 from tamis.bounded.timeless.translate import Translation
+from tamis.operators.application_time.arrivals import TimedQuery
+from tamis.operators.application_time.partial_combinations import MOST_STREAMS, Part, failing, parts
+from tamis.operators.synopses.decide import Reference, Violation
+from tamis.plan.conjunction import pinned
 from tamis.query.model import Query
 
 PRESERVING = "theorem 1 of schiff-2020, corrected"

@@ -7,11 +7,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tamis.bounded.application_time.arrivals import TimedQuery
 from tamis.bounded.application_time.decide import failures
 from tamis.bounded.timeless.repairs import Change, changes, smallest
 from tamis.expressions.nodes import Column
 from tamis.expressions.sql_text import identifier, interval
+from tamis.operators.application_time.arrivals import TimedQuery
 
 # So many combinations of changes are decided again: some milliseconds each.
 MOST_DECIDED = 300

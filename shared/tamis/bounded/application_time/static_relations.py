@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tamis.declarations.definitions import ColumnDef, TableDef
+from tamis.declarations.file_access import FileAccess
+from tamis.declarations.streams import StreamDef
 from tamis.errors import InputError
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
-from tamis.query.file_access import FileAccess
-from tamis.query.model import Catalog, ColumnDef, Query, StreamDef, TableDef
+from tamis.query.model import Catalog, Query
 from tamis.recordings.files import format_of
 from tamis.recordings.typed import Recording, read_recording
 

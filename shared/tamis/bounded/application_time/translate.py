@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from tamis.analysis.conjuncts import flatten_and
 from tamis.analysis.topology import bounds_of
-from tamis.bounded.application_time.arrivals import Arrival, TimedQuery
 from tamis.bounded.application_time.static_relations import QueryInputs
 from tamis.bounded.timeless.minimised_alternatives import (
     Minimal,
@@ -20,9 +19,11 @@ from tamis.bounded.timeless.minimised_alternatives import (
     passing,
 )
 from tamis.bounded.timeless.translate import Translation, translate
+from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Closure
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
-from tamis.query.model import Conjunct, Query, StreamDef
+from tamis.operators.application_time.arrivals import Arrival, TimedQuery
+from tamis.query.model import Conjunct, Query
 
 # So many combinations of rows of static relations are tried.
 MOST_TRIED = 200

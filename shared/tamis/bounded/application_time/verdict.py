@@ -8,20 +8,21 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tamis.analysis.conjuncts import analyse, time_distances
-from tamis.bounded.application_time.arrivals import TimedQuery
-from tamis.bounded.application_time.bound import reorder_buffer_terms, terms
 from tamis.bounded.application_time.decide import Failure, decided_translation, failures, theorem
-from tamis.bounded.application_time.partial_combinations import MOST_STREAMS
 from tamis.bounded.application_time.repairs import repairs
 from tamis.bounded.application_time.static_relations import QueryInputs, query_inputs
 from tamis.bounded.application_time.translate import Alternative, alternatives
 from tamis.bounded.application_time.witness import Named, Proof, Witness, proof
-from tamis.bounded.conjunctive.bound import Term
 from tamis.bounded.memory import EMPTY, Memory, no_number, not_proven, sentences, undeclared
 from tamis.bounded.timeless import messages
 from tamis.bounded.timeless.messages import caveat
 from tamis.bounded.timeless.verdict import UsedStreams, proving_member, union
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, StreamDef
+from tamis.declarations.streams import StreamDef
+from tamis.operators.application_time.arrivals import TimedQuery
+from tamis.operators.application_time.bound import reorder_buffer_terms, terms
+from tamis.operators.application_time.partial_combinations import MOST_STREAMS
+from tamis.operators.synopses.bound import Term
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
 
 # The verdict on a bounded SELECT of a UNION, whose bound is counted over all SELECTs together.
 _SOME = Memory("bounded", None, "", "", "")

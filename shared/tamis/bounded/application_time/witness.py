@@ -17,11 +17,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tamis.bounded.application_time.arrivals import TimedQuery
 from tamis.bounded.application_time.decide import Failure
-from tamis.bounded.application_time.evaluator import Evaluator
 from tamis.bounded.application_time.translate import Alternative
-from tamis.bounded.conjunctive.witness import (
+from tamis.bounded.timeless.proof import COUNTED, GROWING, SHOWN, Growth
+from tamis.bounded.timeless.witness import (
     Tuple,
     blocks,
     equal_in_expressions,
@@ -30,8 +29,9 @@ from tamis.bounded.conjunctive.witness import (
     plain_join,
     spacing,
 )
-from tamis.bounded.timeless.proof import COUNTED, GROWING, SHOWN, Growth
 from tamis.difference_bounds import Bound, Closure
+from tamis.operators.application_time.arrivals import TimedQuery
+from tamis.operators.application_time.evaluator import Evaluator
 
 Rows = Mapping[int, Sequence[Mapping[int, int]]]  # of static relations: occurrence, rows, values by node
 Named = tuple[str, Tuple]  # a stream, and a tuple of it

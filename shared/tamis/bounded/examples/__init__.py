@@ -1,6 +1,6 @@
 """Examples of unbounded queries in SQL values, run through the query as it is written.
 
-The theory of `tamis.bounded.conjunctive` knows differences only. A query may have other conditions, CHECKs,
+The theory of `tamis.operators.synopses` knows differences only. A query may have other conditions, CHECKs,
 alternatives, or further SELECTs of a UNION, which the tuples of an example might not fulfil. These modules
 give every column that such a condition reads one value in all tuples of a stream. If the condition holds for
 these values, it holds in an example of any size.

@@ -13,19 +13,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tamis.analysis.conjuncts import flatten_and
-from tamis.bounded.conjunctive.decide import Violation
-from tamis.bounded.conjunctive.normal_form import EXTREME_STREAM, Conjunction, Difference, Kind, Node
-from tamis.bounded.conjunctive.witness import nodes_of
 from tamis.bounded.examples.sql_values import candidates, choices, number_of_value
 from tamis.bounded.timeless.alternatives import alternatives
 from tamis.bounded.timeless.differences import DifferenceForm, differences, factor_of
+from tamis.bounded.timeless.witness import nodes_of
+from tamis.declarations.definitions import ColumnDef
 from tamis.difference_bounds import Closure
 from tamis.expressions.double_order import double_at
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, substitute
 from tamis.expressions.vectors import Value, Vector
+from tamis.operators.synopses.decide import Violation
+from tamis.plan.conjunction import EXTREME_STREAM, Conjunction, Difference, Kind, Node
 from tamis.query.computed_columns import meaning
-from tamis.query.model import Catalog, ColumnDef, Query
+from tamis.query.model import Catalog, Query
 
 # So many choices of values that fulfil all conditions are tried.
 _TRIED = 8

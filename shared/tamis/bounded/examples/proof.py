@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 
-from tamis.bounded.conjunctive.decide import Violation, violations
-from tamis.bounded.conjunctive.normal_form import EXTREME_STREAM, Conjunction, Difference
-from tamis.bounded.conjunctive.witness import Witness, nodes_of, within_key_limits
 from tamis.bounded.examples.fixed_columns import FixedColumns, Name
 from tamis.bounded.examples.rows_as_written import RowsAsWritten, can_run
 from tamis.bounded.examples.sql_values import SqlTuple, SqlValues
 from tamis.bounded.timeless.proof import SHOWN, Proof
+from tamis.bounded.timeless.witness import Witness, nodes_of, within_key_limits
 from tamis.difference_bounds import Closure
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Expr, Literal, Type, substitute
 from tamis.expressions.vectors import Value, Vector
+from tamis.operators.synopses.decide import Violation, violations
+from tamis.plan.conjunction import EXTREME_STREAM, Conjunction, Difference
 from tamis.query.model import Catalog, Query
 
 # Sums of such numbers don't overflow.

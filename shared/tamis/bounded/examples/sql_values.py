@@ -13,12 +13,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tamis.bounded.conjunctive.normal_form import EXTREME_STREAM, NULL, Conjunction
-from tamis.bounded.conjunctive.witness import Tuple
+from tamis.bounded.timeless.witness import Tuple
 from tamis.difference_bounds import Closure
 from tamis.expressions.double_order import GREATEST, double_at, number_of
 from tamis.expressions.nodes import Call, Expr, Literal, Type
 from tamis.expressions.vectors import Value
+from tamis.plan.conjunction import EXTREME_STREAM, NULL, Conjunction
 
 Named = tuple[str, Tuple]
 SqlTuple = tuple[str, Mapping[str, Value]]

@@ -4,5 +4,5 @@
 as difference bounds, `declared_domains` adds types and CHECKs, and splits DOUBLE columns into intervals.
 `minimised_alternatives` removes superfluous self-joins. `aggregates` reduces queries with GROUP BY to plain
 ones. `verdict` decides, also on a UNION; `proof`, `repairs` and `messages` say why, and what would help.
-`tamis.evaluation.standing.timeless` evaluates these queries.
+`tamis.operators.timeless` evaluates these queries.
 """

@@ -25,14 +25,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tamis.analysis.conjuncts import flatten_and
-from tamis.bounded.conjunctive.decide import Violation, violations
-from tamis.bounded.conjunctive.normal_form import (
-    EXTREME_STREAM,
-    Conjunction,
-    Difference,
-    Extreme,
-    Node,
-)
 from tamis.bounded.timeless.differences import one_to_one
 from tamis.bounded.timeless.minimised_alternatives import (
     Minimal,
@@ -52,6 +44,14 @@ from tamis.expressions.nodes import (
     columns,
 )
 from tamis.expressions.sql_text import to_sql
+from tamis.operators.synopses.decide import Violation, violations
+from tamis.plan.conjunction import (
+    EXTREME_STREAM,
+    Conjunction,
+    Difference,
+    Extreme,
+    Node,
+)
 from tamis.query.computed_columns import limited, meaning
 from tamis.query.model import Aggregate, Catalog, Conjunct, Grouping, Output, Query
 

@@ -23,13 +23,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from tamis.analysis.conjuncts import flatten_and
-from tamis.bounded.conjunctive.normal_form import Conjunction, Difference, KeyLimit, close
 from tamis.bounded.timeless.alternatives import MOST, Alternative, alternatives
 from tamis.bounded.timeless.differences import DifferenceBound, DifferenceForm, differences
+from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound, Closure
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, columns, substitute
 from tamis.expressions.sql_text import to_sql
-from tamis.query.model import StreamDef
+from tamis.plan.conjunction import Conjunction, Difference, KeyLimit, close
 
 Interval = tuple[Bound, Bound]
 

@@ -17,7 +17,6 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tamis.bounded.conjunctive.normal_form import NULL
 from tamis.expressions.double_order import number_of
 from tamis.expressions.nodes import (
     FLIPPED,
@@ -31,6 +30,7 @@ from tamis.expressions.nodes import (
     aliases,
     columns,
 )
+from tamis.plan.conjunction import NULL
 
 COMPARISONS_OF_NUMBERS: Mapping[str, Callable[[int, int], bool]] = {
     "<": operator.lt,

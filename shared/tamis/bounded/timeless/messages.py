@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tamis.bounded.conjunctive.decide import Reference, Violation
-from tamis.bounded.conjunctive.normal_form import EXTREME_STREAM, Conjunction
-from tamis.bounded.conjunctive.witness import Witness
+from tamis.bounded.timeless.witness import Witness
 from tamis.difference_bounds import Closure
 from tamis.expressions.double_order import double_at
 from tamis.expressions.nodes import Literal, Type
 from tamis.expressions.sql_text import interval, to_sql
+from tamis.operators.synopses.decide import Reference, Violation
+from tamis.plan.conjunction import EXTREME_STREAM, Conjunction
 
 
 def comparison(query: Conjunction, closure: Closure, one: Reference) -> str:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tamis.bounded.conjunctive.decide import violations
-from tamis.bounded.conjunctive.normal_form import Conjunction, Difference, KeyLimit
 from tamis.bounded.timeless.translate import Branch, Translation, translate
 from tamis.difference_bounds import Bound, Closure
 from tamis.expressions.double_order import number_of
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr, aliases
 from tamis.expressions.vectors import Mask, Vector
+from tamis.operators.synopses.decide import violations
+from tamis.plan.conjunction import Conjunction, Difference, KeyLimit
 from tamis.query.model import Catalog, Query
 
 Numbers = list[Bound | None]

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tamis.bounded.conjunctive.decide import Violation, violations
-from tamis.bounded.conjunctive.normal_form import Conjunction
-from tamis.bounded.conjunctive.witness import (
+from tamis.bounded.timeless.witness import (
     Tuple,
     Witness,
     construct,
@@ -17,8 +15,10 @@ from tamis.bounded.conjunctive.witness import (
     tuples_of,
     within_key_limits,
 )
-from tamis.bounded.synopses.evaluator import Evaluator
 from tamis.difference_bounds import Bound, Closure
+from tamis.operators.synopses.decide import Violation, violations
+from tamis.operators.synopses.evaluator import Evaluator
+from tamis.plan.conjunction import Conjunction
 
 # A witness of n tuples is run by 2^n plain joins: eight states show the growth.
 SHOWN = 3

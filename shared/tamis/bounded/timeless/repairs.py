@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from tamis.bounded.conjunctive.decide import violation
-from tamis.bounded.conjunctive.normal_form import Conjunction
 from tamis.difference_bounds import Closure
 from tamis.expressions.nodes import Column, Literal, Type
 from tamis.expressions.sql_text import identifier, to_sql
+from tamis.operators.synopses.decide import violation
+from tamis.plan.conjunction import Conjunction
 
 # The limits in repairs, if the query has no constants; the user puts in their own.
 _LOW, _HIGH = 0, 100

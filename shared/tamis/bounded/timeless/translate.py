@@ -1,4 +1,4 @@
-"""Translation of a query to conjunctions of differences, for `tamis.bounded.conjunctive`.
+"""Translation of a query to conjunctions of differences, as in `tamis.plan.conjunction`.
 
 A condition with OR on one stream has several alternatives. Each of them gives an alternative of the query,
 and the query is the union of these. An inequation between streams is treated in the same way: its
@@ -16,13 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tamis.analysis.conjuncts import flatten_and
-from tamis.bounded.conjunctive.normal_form import (
-    Conjunction,
-    Difference,
-    Kind,
-    Node,
-    Unequal,
-)
 from tamis.bounded.timeless.alternatives import MOST, Alternative, alternatives, without_constants
 from tamis.bounded.timeless.declared_domains import (
     caveats,
@@ -42,6 +35,13 @@ from tamis.difference_bounds import Closure
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import to_sql
+from tamis.plan.conjunction import (
+    Conjunction,
+    Difference,
+    Kind,
+    Node,
+    Unequal,
+)
 from tamis.query.model import Catalog, Query
 
 

@@ -11,10 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tamis.bounded.conjunctive.bound import terms
-from tamis.bounded.conjunctive.decide import Violation, theorem, violations
-from tamis.bounded.conjunctive.normal_form import Conjunction
-from tamis.bounded.conjunctive.witness import tuples_of
 from tamis.bounded.examples.proof import WrittenProof, proof_as_written
 from tamis.bounded.memory import EMPTY, Memory, not_proven
 from tamis.bounded.timeless import messages
@@ -23,7 +19,11 @@ from tamis.bounded.timeless.minimised_alternatives import decided_translation, m
 from tamis.bounded.timeless.proof import Proof, proof
 from tamis.bounded.timeless.repairs import Branch, repairs
 from tamis.bounded.timeless.translate import Translation, translate
+from tamis.bounded.timeless.witness import tuples_of
 from tamis.difference_bounds import Closure
+from tamis.operators.synopses.bound import terms
+from tamis.operators.synopses.decide import Violation, theorem, violations
+from tamis.plan.conjunction import Conjunction
 from tamis.query.computed_columns import meaning, with_computed
 from tamis.query.model import Catalog, Query
 

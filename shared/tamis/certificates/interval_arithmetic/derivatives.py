@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tamis.analysis.domains import ends
 from tamis.certificates.interval_arithmetic.intervals import ZERO, Interval, Mask, span
+from tamis.declarations.definitions import ColumnDef
+from tamis.declarations.domains import ends
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Column, Expr, Type, columns
-from tamis.query.model import ColumnDef, StreamDef
 
 Box = Mapping[Column, Interval]
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import click
 
-from tamis.query.names import suggest
+from tamis.wording.names import suggest
 
 if TYPE_CHECKING:
     from tamis.web.registry_client import RegistryClient

@@ -14,10 +14,10 @@ from tamis.errors import InputError
 from tamis.offline.recordings import read_recordings as _read_recordings
 from tamis.offline.wording import COMMAND
 from tamis.query.model import AlertDef, Catalog, DerivedDef
-from tamis.query.names import normalized_name
 from tamis.recordings.files import Format
 from tamis.recordings.times import TimeUnit
 from tamis.recordings.typed import Recording, read_recording
+from tamis.wording.names import normalized_name
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from tamis.cli.common.output import say
 from tamis.errors import InputError
 from tamis.offline.statements import parsed
-from tamis.query.file_text import encoding_problem
 from tamis.query.model import Catalog, Statement
+from tamis.wording.file_text import encoding_problem
 
 STANDARD_INPUT = "-"
 

@@ -33,8 +33,8 @@ def command(sinks: tuple[str, ...], config: Path, dry_run: bool) -> None:
     exit code is 1, and the next call sends the rest.
     """
     from tamis.errors import InputError
-    from tamis.query.names import suggest
     from tamis.settings import KafkaSettings, load
+    from tamis.wording.names import suggest
     from tamis_alerts.settings import load_config
     from tamis_alerts.sinks.redelivery import Redelivery
 

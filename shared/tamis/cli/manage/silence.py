@@ -12,9 +12,9 @@ import orjson
 from tamis.cli.common.options import names_of, registry_option
 from tamis.cli.common.output import say, write, write_json
 from tamis.cli.common.state_tables import covered
+from tamis.declarations.units import parse_duration
 from tamis.durations import iso_text
 from tamis.errors import InputError
-from tamis.query.units import parse_duration
 from tamis.web.registry_client import RegistryClient
 
 

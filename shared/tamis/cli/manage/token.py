@@ -9,8 +9,8 @@ import yaml
 
 from tamis.cli.common.options import Choice
 from tamis.cli.common.output import write, write_json
+from tamis.declarations.units import parse_duration
 from tamis.errors import InputError
-from tamis.query.units import parse_duration
 from tamis.settings.token_file import token_entry
 from tamis.web.tokens import ROLES, Role, Token, digest, new_token
 

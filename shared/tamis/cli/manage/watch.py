@@ -16,12 +16,12 @@ from tamis.cli.common.output import say, write, write_json
 from tamis.cli.common.signals import stop_event
 from tamis.cli.common.state_tables import SHORT, key_texts, shown
 from tamis.cli.manage._followed import UNKNOWN, DefinitionFacts, Definitions, Silences
+from tamis.declarations.units import parse_duration
 from tamis.durations import iso_text
 from tamis.errors import InputError, UnavailableError
 from tamis.messaging.topics import ALARMS, EPISODES, PLANS, STATEMENTS
 from tamis.printable import printable
-from tamis.query.names import normalized_name, suggest
-from tamis.query.units import parse_duration
+from tamis.wording.names import normalized_name, suggest
 
 if TYPE_CHECKING:
     from tamis.messaging.topic_reader import Record, TopicReader

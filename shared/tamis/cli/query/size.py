@@ -11,11 +11,11 @@ from tamis.cli.common.options import Choice
 from tamis.cli.common.output import say, write, write_json
 from tamis.cli.common.recordings import as_arrived_option, files_of
 from tamis.cli.common.sql_file import statements_of
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.units import parse_duration, parse_rate
 from tamis.errors import InputError
 from tamis.offline.recordings import warn_of_absent_columns, watched_recording
-from tamis.query.model import AlertDef, Catalog, DerivedDef, StreamDef
-from tamis.query.names import normalized_name, suggest
-from tamis.query.units import parse_duration, parse_rate
+from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.recordings.files import Format
 from tamis.recordings.times import TimeUnit
 from tamis.recordings.typed import read_recording
@@ -23,6 +23,7 @@ from tamis.sizing.estimate import document, estimate, text
 from tamis.sizing.figures import unit_costs
 from tamis.sizing.fleet import Operation
 from tamis.sizing.load import Given, StreamLoad, load_of
+from tamis.wording.names import normalized_name, suggest
 
 T = TypeVar("T")
 

@@ -15,6 +15,8 @@ import numpy as np
 import orjson
 from sqlglot import exp
 
+from tamis.declarations.definitions import ColumnDef
+from tamis.declarations.streams import StreamDef
 from tamis.errors import SqlError, SqlErrors
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, Type, columns
@@ -22,7 +24,7 @@ from tamis.expressions.vectors import Value, Vector
 from tamis.query.catalog import apply
 from tamis.query.context import Context
 from tamis.query.functions import SIMILARITY_FUNCTIONS
-from tamis.query.model import Catalog, ColumnDef, Output, StreamDef
+from tamis.query.model import Catalog, Output
 from tamis.query.parse import parse
 from tamis.query.selects.set_operations import resolve_query
 from tamis.query.statements.statement_input import statement_cursor

@@ -12,6 +12,8 @@ from itertools import combinations
 
 from tamis.analysis.conjuncts import Analysis
 from tamis.analysis.topology import omission_interval
+from tamis.declarations.definitions import ColumnDef
+from tamis.declarations.streams import StreamDef
 from tamis.durations import seconds
 from tamis.expressions.nodes import Call, Column, Literal, Type, columns
 from tamis.expressions.python_functions import calls, name_of
@@ -19,7 +21,7 @@ from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import identifier, interval
 from tamis.plan.model import TimeBound
 from tamis.planning.join_verdict import JoinVerdict, judge
-from tamis.query.model import AlertDef, Catalog, ColumnDef, DerivedDef, StreamDef
+from tamis.query.model import AlertDef, Catalog, DerivedDef
 
 # The domain that is tried for a column without one: positive, so that no division by zero is left.
 _LOW, _HIGH = 1.0, 100.0

@@ -10,13 +10,14 @@ import orjson
 
 from tamis.bounded.memory import Memory
 from tamis.bounded.timeless.proof import Growth
+from tamis.declarations.definitions import Rate, Session, Window
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.watches import NamedPattern, Watch, WindowFunction, pattern_watches, window_functions
 from tamis.durations import seconds
 from tamis.expressions.nodes import Expr, Type
 from tamis.plan.model import GREATEST
 from tamis.planning.verdict import sql_over, with_implied
-from tamis.query.model import Rate, Session, StreamDef, Window
 from tamis.query.patterns.watch_text import call_text, window_text
-from tamis.query.watches import NamedPattern, Watch, WindowFunction, pattern_watches, window_functions
 from tamis.sharing.selectivity import ShareEstimate
 from tamis.watching.key_history import bytes_per_key, most_readings
 from tamis.watching.series_watcher import SeriesWatcher

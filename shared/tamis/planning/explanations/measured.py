@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tamis.evaluation.replay import retained_rows
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Expr
 from tamis.expressions.vectors import Mask
+from tamis.operators.time_join.replay import retained_rows
 from tamis.persistent.dicts import PersistentDict
 from tamis.plan.model import Plan, StreamPlan
 from tamis.plan.omission import filters_before_calls

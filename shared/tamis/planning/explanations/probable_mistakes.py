@@ -24,11 +24,12 @@ from tamis.analysis.contradictions import (
     possible_limits,
 )
 from tamis.analysis.value_constraints import narrowed
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.watches import WindowFunction
 from tamis.durations import seconds
 from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type, columns, substitute
 from tamis.expressions.sql_text import identifier, interval, to_sql
-from tamis.query.model import Catalog, Query, StreamDef
-from tamis.query.watches import WindowFunction
+from tamis.query.model import Catalog, Query
 
 # A number of readings that no window has.
 _MANY = 10**15
@@ -120,8 +121,8 @@ def _few_readings(query: Query) -> Iterator[str]:
     parts = [part for part, named in tests if named and named <= counted]
     if parts and _holds(parts, 0) and not _holds(parts, _MANY):
         rows = query.sources[0].aggregated
-        read = None if rows is None else rows.aggregates
-        if isinstance(read, Query) and len(read.sources) > 1:
+        read = None if rows is None else rows.query
+        if read is not None and len(read.sources) > 1:
             one, *_, other = (identifier(source.alias) for source in read.sources)
             yield (
                 "a window in which nothing joins has no row, and count(*) counts combinations of tuples. To"

@@ -26,12 +26,13 @@ from tamis.analysis.conjuncts import Analysis, analyse, flatten_and, key_equalit
 from tamis.analysis.equality_classes import classes
 from tamis.bounded.application_time.verdict import open_ended
 from tamis.bounded.memory import sentences
+from tamis.declarations.streams import StreamDef
 from tamis.durations import seconds
 from tamis.expressions.nodes import Literal, Type, columns
 from tamis.expressions.sql_text import identifier, interval
 from tamis.plan.omission import Omission
 from tamis.planning.join_verdict import JoinVerdict
-from tamis.query.model import Catalog, Query, StreamDef
+from tamis.query.model import Catalog, Query
 
 
 def missing_keys(query: Query, catalog: Catalog) -> tuple[str, ...]:

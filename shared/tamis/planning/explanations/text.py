@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from tamis.bounded import latest_values, sessions, windows
 from tamis.bounded.memory import Memory
 from tamis.bounded.timeless.proof import Growth
+from tamis.declarations.definitions import Session, Window
 from tamis.durations import seconds
 from tamis.planning.explanations.explanation import Explanation, Measured, SourceExplanation, WatchedSource
 from tamis.planning.join_bounds import TIME_BOUNDED
 from tamis.planning.refused_changes import RefusedChange
 from tamis.printable import printable
-from tamis.query.model import Session, Window
 
 _WIDTH = 100
 _GROWTH_HEADS = ("states to distinguish", "entries kept by Tamis")

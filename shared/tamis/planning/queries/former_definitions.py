@@ -12,20 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tamis.analysis.domains import domain_check
+from tamis.declarations.definitions import ColumnDef, FunctionDef, TableDef
+from tamis.declarations.domains import domain_check
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Column, Expr, conjunction, substitute
 from tamis.expressions.signatures import call
 from tamis.plan.model import FormerColumns, StreamColumn
 from tamis.query.catalog import put
-from tamis.query.model import (
-    AlertDef,
-    Catalog,
-    ColumnDef,
-    DerivedDef,
-    FunctionDef,
-    StreamDef,
-    TableDef,
-)
+from tamis.query.model import AlertDef, Catalog, DerivedDef
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tamis.declarations.definitions import PatternDef, TableDef
+from tamis.declarations.streams import StreamDef
 from tamis.query.catalog import watched_patterns
-from tamis.query.model import AlertDef, Catalog, DerivedDef, PatternDef, StreamDef, TableDef
+from tamis.query.model import AlertDef, Catalog, DerivedDef
 
 
 def self_contained(alert: AlertDef, catalog: Catalog) -> str:

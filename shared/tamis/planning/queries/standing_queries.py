@@ -10,6 +10,8 @@ from tamis.analysis.equality_classes import classes
 from tamis.bounded import sessions, timed_joins, windows
 from tamis.bounded.application_time.verdict import runs_in_time
 from tamis.bounded.memory import Memory
+from tamis.declarations.definitions import WINDOW_COLUMNS
+from tamis.declarations.streams import StreamDef
 from tamis.errors import NotAcceptedError
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction
 from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
@@ -17,15 +19,7 @@ from tamis.plan.omission import Omission, bare
 from tamis.planning.decide import candidate_filters, verdict_on
 from tamis.planning.queries.self_contained import self_contained
 from tamis.query.computed_columns import meaning
-from tamis.query.model import (
-    WINDOW_COLUMNS,
-    AlertDef,
-    Catalog,
-    DerivedDef,
-    Query,
-    Source,
-    StreamDef,
-)
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, Source
 from tamis.sharing.entries import ReaderInput
 
 _NOTHING = "no omission: a standing query counts every tuple"
@@ -161,9 +155,8 @@ def _nested_partition(query: Query, catalog: Catalog) -> list[tuple[dict[str, st
             for group in _partition(query, catalog)
         ]
     inner = {
-        stream.name: (stream.aggregates.last, _nested_partition(stream.aggregates, catalog))
+        stream.name: (stream.query.last, _nested_partition(stream.query, catalog))
         for stream in nested.streams
-        if stream.aggregates is not None
     }
     found: list[tuple[dict[str, str], tuple[Column, ...]]] = []
     sources = {source.alias: source.stream for source in nested.query.sources}

@@ -1,22 +1,10 @@
-"""The typed query model: definitions and queries with resolved names, and positions for messages.
+"""The typed query model: queries with resolved names, and the statements and the catalogue that have them.
 
 Begin with `queries`. `tamis.query.parse` makes the model; planning, EXPLAIN, `tamis run` and the DuckDB
 reference read it.
 """
 
 from tamis.query.model.catalog import Catalog
-from tamis.query.model.definitions import (
-    WINDOW_COLUMNS,
-    WINDOW_END,
-    WINDOW_START,
-    ColumnDef,
-    FunctionDef,
-    PatternDef,
-    Rate,
-    Session,
-    TableDef,
-    Window,
-)
 from tamis.query.model.queries import (
     Absence,
     Aggregate,
@@ -26,10 +14,9 @@ from tamis.query.model.queries import (
     NestedQuery,
     Output,
     Query,
+    RowStream,
     Source,
-    StreamDef,
     same_window,
-    watched_stream,
 )
 from tamis.query.model.statements import (
     AlertDef,
@@ -44,36 +31,25 @@ from tamis.query.model.statements import (
 )
 
 __all__ = [
-    "WINDOW_COLUMNS",
-    "WINDOW_END",
-    "WINDOW_START",
     "Absence",
     "Aggregate",
     "AlertDef",
     "AlertOptions",
     "AsOfJoin",
     "Catalog",
-    "ColumnDef",
     "Conjunct",
     "DerivedDef",
     "Drop",
     "Explain",
-    "FunctionDef",
     "Grouping",
     "NestedQuery",
     "Output",
-    "PatternDef",
     "Query",
-    "Rate",
     "Redefine",
-    "Session",
+    "RowStream",
     "SetPaused",
     "Show",
     "Source",
     "Statement",
-    "StreamDef",
-    "TableDef",
-    "Window",
     "same_window",
-    "watched_stream",
 ]

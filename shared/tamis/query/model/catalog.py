@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tamis.declarations.definitions import FunctionDef, PatternDef, TableDef
+from tamis.declarations.file_access import UNRESTRICTED, FileAccess
+from tamis.declarations.streams import StreamDef
 from tamis.identity_cache import IdentityCache
 from tamis.persistent.dicts import PersistentDict
-from tamis.query.file_access import UNRESTRICTED, FileAccess
-from tamis.query.model.definitions import FunctionDef, PatternDef, TableDef
-from tamis.query.model.queries import StreamDef
 from tamis.query.model.statements import AlertDef, DerivedDef
 
 

@@ -6,101 +6,22 @@ name of a column of that source's *base* stream, because derived streams and fun
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
 
+from tamis.declarations.definitions import WINDOW_COLUMNS, ColumnDef, Session, Window
+from tamis.declarations.streams import StreamDef
 from tamis.errors import Position
 from tamis.expressions.nodes import Call, Column, Expr, Type
-from tamis.query.model.definitions import (
-    MAX_AHEAD,
-    MAX_STALL,
-    WINDOW_COLUMNS,
-    ColumnDef,
-    Rate,
-    Session,
-    Window,
-)
-from tamis.query.watches import HISTORY, AnyWatch, WindowFunction, watched_name
 
 
 @dataclass(frozen=True)
-class StreamDef:
-    """CREATE STREAM s (…): a raw stream. Durations are in microseconds. `time` is None for a stream without
-    a watermark, `max_ahead` None if event times may be any time ahead of the clock.
+class RowStream(StreamDef):
+    """The rows of a query, aggregates of windows or a join, as the tuples of a stream that another query
+    reads (`query.selects.aggregated_streams`). No catalogue has it.
     """
 
-    name: str
-    columns: tuple[ColumnDef, ...]
-    time: str | None
-    delay: int  # WATERMARK FOR time AS time - delay
-    keys: int | None = None
-    rate: Rate | None = None
-    max_stall: int = MAX_STALL
-    idle_timeout: int | None = None
-    max_ahead: int | None = MAX_AHEAD
-    max_ahead_given: bool = False  # declared, so that it holds for replayed recordings, too
-    finite: bool = False
-    until: int | None = None
-    value_format: Literal["json", "avro", "protobuf"] = "json"  # of the values in its topics
-    time_unit: Literal["s", "ms", "us", "ns"] | None = None  # of event times that are numbers
-    history: int = HISTORY  # the greatest age of the readings that window functions see by rows
-    functions: tuple[
-        str, ...
-    ] = ()  # called by the statement, here and below; they can't be dropped before it
-    # Of a watched stream: the raw stream, and the watches whose columns it adds (`tamis.query.watches`).
-    base: str | None = None
-    watches: tuple[AnyWatch, ...] = ()
-    # Of a backfill stream, which only plans have: the raw stream, and the least event time of its readings.
-    origin: str | None = None
-    begin: int | None = None
-    # Of a stream of aggregates: the query whose rows are its tuples (`query.selects.aggregated_streams`).
-    aggregates: Query | None = None
-    sql: str = ""
-    position: Position = field(default=Position(1, 1), compare=False)
-
-    def column(self, name: str) -> ColumnDef | None:
-        """The column with that name; None if there is none."""
-        return next((c for c in self.columns if c.name == name), None)
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Names of the KEY columns."""
-        return tuple(c.name for c in self.columns if c.key)
-
-    @property
-    def recorded_columns(self) -> tuple[ColumnDef, ...]:
-        """The columns that readings have: all but those of the watches."""
-        added = {column.name for watch in self.watches for column in watch.columns}
-        return tuple(column for column in self.columns if column.name not in added)
-
-    @property
-    def shown_name(self) -> str:
-        """The name of the stream in SQL: a watched stream is shown as its base, a backfill stream as the raw
-        stream.
-        """
-        return self.base or self.origin or self.name
-
-
-def watched_stream(base: StreamDef, watches: tuple[AnyWatch, ...]) -> StreamDef:
-    """The raw stream `base` with the columns of these watches."""
-    known = sorted(dict.fromkeys(watches), key=lambda watch: watch.digest)
-    checks = {column.name: column.check for column in base.columns if column.check is not None}
-    added = tuple(
-        ColumnDef(column.name, column.type, check=domains.get(column))
-        for watch in known
-        for domains in (
-            {watch.column: watch.domain(checks)} if isinstance(watch, WindowFunction) else watch.domains,
-        )
-        for column in watch.columns
-    )
-    return replace(
-        base,
-        name=watched_name(base.name, tuple(known)),
-        columns=(*base.columns, *added),
-        base=base.name,
-        watches=tuple(known),
-    )
+    query: Query = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -109,7 +30,7 @@ class Source:
     between it and the base `stream`. With a `window` it has a row for each pair of a tuple and a window that
     contains it, and the additional columns `window_start` and `window_end`. With a `session` it has a row for
     each tuple, and these columns of its session. `aggregated` is the stream itself if its tuples are rows of
-    aggregates; no catalogue has it.
+    another query.
     """
 
     alias: str
@@ -117,7 +38,7 @@ class Source:
     via: tuple[str, ...] = ()
     window: Window | None = None
     session: Session | None = None
-    aggregated: StreamDef | None = None
+    aggregated: RowStream | None = None
 
     @property
     def windowed(self) -> bool:
@@ -286,8 +207,8 @@ class Query:
         """
         if self.nested is None:
             return (self,)
-        inner = (stream.aggregates for stream in self.nested.streams)
-        return (*(one for query in inner if query is not None for one in query.queries), self.nested.query)
+        inner = (one for stream in self.nested.streams for one in stream.query.queries)
+        return (*inner, self.nested.query)
 
     @property
     def row_sources(self) -> tuple[Source, ...]:
@@ -320,7 +241,7 @@ class Query:
 
 @dataclass(frozen=True)
 class NestedQuery:
-    """A query over streams of aggregates: these streams, and the query that reads them."""
+    """A query over rows of other queries: these as streams, and the query that reads them."""
 
-    streams: tuple[StreamDef, ...]
+    streams: tuple[RowStream, ...]
     query: Query

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tamis.declarations.backfill import From
+from tamis.declarations.definitions import FunctionDef, PatternDef, TableDef
+from tamis.declarations.streams import StreamDef
 from tamis.errors import Position
-from tamis.query.backfill import From
-from tamis.query.model.definitions import FunctionDef, PatternDef, TableDef
-from tamis.query.model.queries import Query, StreamDef
+from tamis.query.model.queries import Query
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class AlertOptions:
     read_derived: bool = True
     # One alarm of each key in any span of this length is enough, microseconds.
     within: int | None = None
-    # Readings from before the alert was created count, too; see `tamis.query.backfill`.
+    # Readings from before the alert was created count, too; see `tamis.declarations.backfill`.
     from_: From | None = None
 
 

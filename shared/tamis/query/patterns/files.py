@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
+from tamis.declarations.file_access import FileAccess
+from tamis.declarations.units import parse_timestamp
+from tamis.declarations.watches import NamedPattern
 from tamis.durations import seconds
 from tamis.errors import InputError
-from tamis.query.file_access import FileAccess
-from tamis.query.file_text import SAMPLE, encoding_problem, number_hint, separator_hint
-from tamis.query.names import counted, suggest
 from tamis.query.patterns.watch_text import MOST_CHARACTERS
-from tamis.query.units import parse_timestamp
-from tamis.query.watches import NamedPattern
+from tamis.wording.file_text import SAMPLE, encoding_problem, number_hint, separator_hint
+from tamis.wording.names import counted, suggest
 
 
 def median_step(times: Sequence[int]) -> int:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.watches import MAX_GAP, AnyWatch, Frame, NamedPattern, Range, Watch, WindowFunction
 from tamis.expressions.nodes import Expr, Literal, substitute
 from tamis.expressions.sql_text import interval, to_sql
-from tamis.query.model import StreamDef
-from tamis.query.watches import MAX_GAP, AnyWatch, Frame, NamedPattern, Range, Watch, WindowFunction
 
 # Plans, requests and the texts of standing queries contain it, each with a limit of about a million.
 MOST_CHARACTERS = 900_000
@@ -78,7 +78,7 @@ def window_text(watch: WindowFunction, alias: str = "") -> str:
     """The call of a window function, with a sign for its PARTITION BY and ORDER BY.
 
     >>> from tamis.expressions.nodes import Column, Type
-    >>> from tamis.query.watches import Frame
+    >>> from tamis.declarations.watches import Frame
     >>> window_text(WindowFunction("lag", Column("", "x", Type.INT), Frame(1, 1, 60), Type.INT), "a")
     'lag(a.x) OVER (…)'
     >>> window_text(WindowFunction("max", Column("", "x", Type.INT), Frame(5, 1, 60), Type.INT))

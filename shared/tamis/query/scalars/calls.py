@@ -6,15 +6,15 @@ from collections.abc import Callable, Collection, Sequence
 
 from sqlglot import exp
 
+from tamis.declarations.definitions import FunctionDef
 from tamis.expressions.nodes import Expr, substitute
 from tamis.query.context import Context
 from tamis.query.functions import SCALAR_FUNCTIONS
-from tamis.query.model import FunctionDef
-from tamis.query.names import suggest
 from tamis.query.scalars.functions import built_in
 from tamis.query.scalars.operators import assigned, checked
 from tamis.query.syntax.limits import DEEPEST, LARGEST, oversize
 from tamis.query.unsupported import USE_WINDOWS, function_of_others, unsupported_function
+from tamis.wording.names import suggest
 
 
 def called_name(node: exp.Expr) -> str:

@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from tamis.expressions.nodes import Call, Expr, Literal, Type
 from tamis.query.functions import DAY, TIME_OF_DAY
-from tamis.query.names import suggest
 from tamis.query.scalars import operators
 from tamis.query.scalars.operators import TypeMismatch, converted, is_null
+from tamis.wording.names import suggest
 
 _TYPES = {
     "boolean": Type.BOOLEAN,

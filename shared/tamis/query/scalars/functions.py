@@ -9,7 +9,6 @@ from tamis.expressions.functions.texts import lower
 from tamis.expressions.functions.times import FIELDS, TRUNCATED_TO
 from tamis.expressions.nodes import MOST_DIGITS, Call, Expr, Literal, Type
 from tamis.expressions.signatures import refused_constant
-from tamis.query.names import suggest
 from tamis.query.scalars.casts import cast
 from tamis.query.scalars.operators import (
     NULL,
@@ -25,6 +24,7 @@ from tamis.query.scalars.operators import (
     typed,
     unified,
 )
+from tamis.wording.names import suggest
 
 _WHOLE = ("floor", "ceil", "trunc", "round")  # their results are whole numbers
 _DIGITS = f"write a whole number from -{MOST_DIGITS} to {MOST_DIGITS}, such as round(x, 2)"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tamis.declarations.units import parse_duration
 from tamis.errors import InputError
 from tamis.expressions.nodes import Expr, Literal, Type
 from tamis.query.context import Context
 from tamis.query.scalars import operators
-from tamis.query.units import parse_duration
 
 _INTERVAL = "write INTERVAL '30' SECOND or INTERVAL '5 minutes'"
 

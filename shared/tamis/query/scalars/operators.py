@@ -15,13 +15,13 @@ from typing import Any, ParamSpec
 
 from sqlglot import exp
 
+from tamis.declarations.units import parse_timestamp
 from tamis.errors import InputError
 from tamis.expressions.functions.bits import OPERATORS as BITS
 from tamis.expressions.functions.entry import common_type
 from tamis.expressions.nodes import FLIPPED, Call, Expr, Literal, Type
 from tamis.expressions.signatures import result_type
 from tamis.query.context import Context
-from tamis.query.units import parse_timestamp
 
 # The word NULL, which has no type yet. Its identity tells it from CAST(NULL AS VARCHAR), which is equal.
 NULL = Literal(None, Type.VARCHAR)

@@ -7,11 +7,11 @@ from sqlglot import exp
 from tamis.errors import SqlError
 from tamis.expressions.nodes import Column, Expr, Type
 from tamis.query.context import Context
-from tamis.query.names import suggest
 from tamis.query.scalars import operators
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.syntax.cursor import Cursor, Name
 from tamis.query.syntax.parser import expression_tree
+from tamis.wording.names import suggest
 
 
 class UnqualifiedNames:

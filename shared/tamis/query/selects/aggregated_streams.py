@@ -10,19 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from tamis.declarations.definitions import WINDOW_COLUMNS, WINDOW_END, ColumnDef
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, columns
 from tamis.query.context import Context
-from tamis.query.model import (
-    WINDOW_COLUMNS,
-    WINDOW_END,
-    ColumnDef,
-    DerivedDef,
-    NestedQuery,
-    Output,
-    Query,
-    Source,
-    StreamDef,
-)
+from tamis.query.model import DerivedDef, NestedQuery, Output, Query, RowStream, Source
 from tamis.query.selects.joined_streams import narrowed
 from tamis.query.selects.scope import FromItem, FromScope
 
@@ -47,7 +39,7 @@ def aggregated_item(alias: str, derived: DerivedDef, *, named: bool) -> FromItem
     made.append(ColumnDef(time, Type.TIMESTAMP, not_null=True))
     # No stream has a name in parentheses, so that a subquery may have the name of a stream.
     name = derived.name if named else f"({derived.name})"
-    stream = StreamDef(name, tuple(made), time, 0, aggregates=derived.query)
+    stream = RowStream(name, tuple(made), time, 0, query=derived.query)
     via = (derived.name,) if named else ()
     source = Source(alias, name, via, aggregated=stream)
     return FromItem(alias, derived.name, shown, (source,), inlined=True)
@@ -85,9 +77,9 @@ def _column(output: Output, query: Query) -> ColumnDef:
     return ColumnDef(output.name, expr.type, key=True)
 
 
-def is_end(expr: Expr, stream: StreamDef) -> bool:
+def is_end(expr: Expr, stream: RowStream) -> bool:
     """True for the end of the window of a row of aggregates."""
-    if not isinstance(expr, Call) or expr.op != "+" or stream.aggregates is None:
+    if not isinstance(expr, Call) or expr.op != "+":
         return False
     time, moment = expr.args
     return isinstance(time, Column) and time.name == stream.time and moment == _MOMENT
@@ -119,7 +111,7 @@ def nested(context: Context, query: Query, offsets: Sequence[int]) -> Query | No
         hint = "write aggregates and GROUP BY window_end, or read it without windows"
         context.error("windows over the rows of another query are supported only with aggregates", at, hint)
         return None
-    if query.session is not None and any(one.aggregates and not one.aggregates.timed_by for one in found):
+    if query.session is not None and any(not one.query.timed_by for one in found):
         hint = "write TUMBLE or HOP, or SESSION over the stream itself"
         context.error("SESSION over rows of aggregates is not supported yet", at, hint)
         return None
@@ -129,7 +121,7 @@ def nested(context: Context, query: Query, offsets: Sequence[int]) -> Query | No
         return None
     query = narrowed(query)
     streams = {one.aggregated.name: one.aggregated for one in query.sources if one.aggregated is not None}
-    watched = {one.name: one for stream in found for one in (stream.aggregates or query).watched}
+    watched = {one.name: one for stream in found for one in stream.query.watched}
     return Query(
         tuple(_sources(query)),
         (),
@@ -150,7 +142,6 @@ def _sources(query: Query) -> Iterator[Source]:
         if source.aggregated is None:
             yield replace(source, window=None, session=None)
             continue
-        inner = source.aggregated.aggregates
-        assert inner is not None
+        inner = source.aggregated.query
         for one in _sources(inner.last if inner.nested is not None else inner):
             yield replace(one, alias=f"{source.alias}.{one.alias}", via=(*source.via, *one.via))

@@ -12,11 +12,12 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from tamis.declarations.definitions import TableDef
+from tamis.declarations.streams import StreamDef
 from tamis.errors import Position
 from tamis.expressions.nodes import Column, Expr, substitute
 from tamis.query.context import Context
-from tamis.query.model import Conjunct, DerivedDef, Source, StreamDef, TableDef
-from tamis.query.names import suggest
+from tamis.query.model import Conjunct, DerivedDef, Source
 from tamis.query.selects import windows
 from tamis.query.selects.aggregated_streams import aggregated_item
 from tamis.query.selects.joined_streams import joined_item
@@ -26,6 +27,7 @@ from tamis.query.selects.subqueries import ResolveQuery, subquery_in_from
 from tamis.query.syntax.cursor import LONGEST_NAME, Name, name_of
 from tamis.query.syntax.dialect import span
 from tamis.query.unsupported import unsupported_expression, unsupported_function
+from tamis.wording.names import suggest
 
 S = TypeVar("S", bound=FromScope)
 

@@ -12,18 +12,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from tamis.declarations.definitions import WINDOW_COLUMNS, ColumnDef
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Column, Expr, columns, conjuncts, substitute
 from tamis.query.context import Context
 from tamis.query.linear_times import difference_limits
-from tamis.query.model import (
-    WINDOW_COLUMNS,
-    ColumnDef,
-    Conjunct,
-    Output,
-    Query,
-    Source,
-    StreamDef,
-)
+from tamis.query.model import Conjunct, Output, Query, RowStream, Source
 from tamis.query.selects.scope import FromItem
 from tamis.query.syntax.cursor import name_of
 
@@ -140,7 +134,7 @@ def _stream(context: Context, item: FromItem, time: Column, name: str) -> FromIt
     named = item.stream in context.catalog.derived and item.stream not in context.subqueries
     columns_ = tuple(row_column(output, streams) for output in select)
     # No stream has a name in parentheses, so that a subquery may have the name of a stream.
-    stream = StreamDef(item.stream if named else f"({item.stream})", columns_, name, 0, aggregates=query)
+    stream = RowStream(item.stream if named else f"({item.stream})", columns_, name, 0, query=query)
     shown = {
         output: Column(item.alias, name if expr == time else output, expr.type)
         for output, expr in (item.columns or {}).items()
@@ -172,7 +166,7 @@ def narrowed(query: Query) -> Query:
     left = list(query.conjuncts)
     for source in query.sources:
         stream = source.aggregated
-        join = None if stream is None else stream.aggregates
+        join = None if stream is None else stream.query
         if stream is None or join is None or join.timed_by is None:
             sources.append(source)
             continue
@@ -187,7 +181,7 @@ def narrowed(query: Query) -> Query:
             select=tuple(output for output in join.select if output.name in read),
         )
         kept = tuple(column for column in stream.columns if column.name in read)
-        sources.append(replace(source, aggregated=replace(stream, columns=kept, aggregates=inner)))
+        sources.append(replace(source, aggregated=replace(stream, columns=kept, query=inner)))
     return replace(query, sources=tuple(sources), conjuncts=tuple(left))
 
 

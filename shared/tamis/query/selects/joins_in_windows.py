@@ -10,19 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tamis.declarations.definitions import WINDOW_COLUMNS, ColumnDef
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Column, Expr, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import identifier
 from tamis.query.context import Context
-from tamis.query.model import (
-    WINDOW_COLUMNS,
-    ColumnDef,
-    Grouping,
-    Output,
-    Query,
-    Source,
-    StreamDef,
-    same_window,
-)
+from tamis.query.model import Grouping, Output, Query, RowStream, Source, same_window
 from tamis.query.selects.joined_streams import bounded_times, row_column
 from tamis.query.selects.windows import check_windows
 
@@ -82,12 +75,12 @@ def with_joined_streams(
         watched=query.watched,
         timed_by=first.alias,
     )
-    made = StreamDef(
+    made = RowStream(
         f"({first.alias})",
         tuple(row_column(output, streams) for output in select),
         time.name,
         0,
-        aggregates=join,
+        query=join,
     )
     kept = [
         (replace(source, stream=made.name, via=(), aggregated=made) if source == first else source, offset)
@@ -107,8 +100,8 @@ def _alone(context: Context, query: Query, offsets: Sequence[int]) -> bool:
         (one, at) for one, at in zip(query.sources, offsets, strict=True) if one.aggregated is not None
     )
     assert rows.aggregated is not None
-    made = rows.aggregated.aggregates
-    if isinstance(made, Query) and made.grouping is None:
+    made = rows.aggregated.query
+    if made.grouping is None:
         what = (
             f"under aggregates, the windows of '{rows.alias}', which is a join, can't be joined with others"
         )

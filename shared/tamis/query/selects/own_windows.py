@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from tamis.query.model import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Window
+from tamis.declarations.definitions import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Window
 from tamis.query.selects.aggregated_streams import is_end
 from tamis.query.selects.scope import FromScope
 from tamis.query.selects.windows import with_window_columns
@@ -28,9 +28,9 @@ def with_own_windows(node: exp.Select, scope: FromScope) -> FromScope:
         return scope
     item, (source,) = scope.items[0], scope.items[0].sources
     rows, shown = source.aggregated, dict(item.columns or {})
-    if rows is None or rows.aggregates is None or source.windowed:
+    if rows is None or source.windowed:
         return scope
-    window = rows.aggregates.last.window
+    window = rows.query.last.window
     named = {name_of(one.this).text for one in clause.expressions if isinstance(one, exp.Column)}
     if window is None or not named & set(WINDOW_COLUMNS) <= shown.keys():
         return scope

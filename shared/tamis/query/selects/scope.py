@@ -8,14 +8,15 @@ from typing import Self
 
 from sqlglot import exp
 
+from tamis.declarations.definitions import WINDOW_COLUMNS
 from tamis.expressions.nodes import Expr, substitute
 from tamis.query.context import Context
-from tamis.query.model import WINDOW_COLUMNS, Conjunct, Output, Source
-from tamis.query.names import listed, suggest
+from tamis.query.model import Conjunct, Output, Source
 from tamis.query.scalars.resolution import operands
 from tamis.query.scalars.scopes import Scope
 from tamis.query.syntax.cursor import Name
 from tamis.query.unsupported import USE_WINDOWS
+from tamis.wording.names import listed, suggest
 
 
 @dataclass(frozen=True)

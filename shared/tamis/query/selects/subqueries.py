@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from tamis.query.context import Context
 from tamis.query.model import DerivedDef, Output, Query
-from tamis.query.names import counted
 from tamis.query.syntax.cursor import name_of
 from tamis.query.syntax.dialect import span
+from tamis.wording.names import counted
 
 ResolveQuery = Callable[[Context, exp.Expr, int], Query | None]
 """Resolves a SELECT or UNION, which begins at an offset; None if a mistake was reported."""

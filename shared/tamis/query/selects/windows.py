@@ -7,28 +7,18 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from tamis.declarations.definitions import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Session, Window
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.units import parse_duration
 from tamis.errors import InputError, SqlError
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.query.context import Context
-from tamis.query.model import (
-    WINDOW_COLUMNS,
-    WINDOW_END,
-    WINDOW_START,
-    Conjunct,
-    Output,
-    Query,
-    Session,
-    Source,
-    StreamDef,
-    Window,
-    same_window,
-)
+from tamis.query.model import Conjunct, Output, Query, RowStream, Source, same_window
 from tamis.query.other_systems.table_functions import PARTITION
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.selects.aggregated_streams import is_end
 from tamis.query.selects.grouping import group_items
 from tamis.query.syntax.cursor import name_of
-from tamis.query.units import parse_duration
 
 USAGE = {
     "tumble": "write TUMBLE(stream, time, INTERVAL '1' MINUTE)",
@@ -181,7 +171,7 @@ def windowed_source(
     """
     # The windows of aggregates hide those of the rows.
     clash = [name for name in WINDOW_COLUMNS if name in known or base.column(name) is not None]
-    clash = [] if base.aggregates is not None else clash
+    clash = [] if isinstance(base, RowStream) else clash
     stream = call.stream
     if clash and stream is not None:
         hint = f"rename this column of the stream: windows add a column {clash[0]}"
@@ -235,7 +225,9 @@ def _session_key(
 
 def _is_event_time(expr: Expr, stream: StreamDef) -> bool:
     """True for the event time, and for the end of the window of a row of aggregates."""
-    return is_end(expr, stream) or (isinstance(expr, Column) and expr.name == stream.time)
+    return (isinstance(stream, RowStream) and is_end(expr, stream)) or (
+        isinstance(expr, Column) and expr.name == stream.time
+    )
 
 
 def with_window_columns(known: Mapping[str, Expr], alias: str) -> dict[str, Expr]:

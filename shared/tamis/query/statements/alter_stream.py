@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from tamis.declarations.definitions import ColumnDef
+from tamis.declarations.streams import StreamDef
 from tamis.errors import SqlError, SqlErrors
-from tamis.query.model import AlertDef, ColumnDef, DerivedDef, Redefine, StreamDef
-from tamis.query.names import suggest
+from tamis.query.model import AlertDef, DerivedDef, Redefine
 from tamis.query.redefinition import meaning, readers
 from tamis.query.statements import options
 from tamis.query.statements.statement_input import END_STATEMENT, StatementInput
 from tamis.query.statements.stream_text import Part, StreamText, source, without
 from tamis.query.syntax.cursor import COLUMN_NAME, Cursor, Name
+from tamis.wording.names import suggest
 
 _EXAMPLE = (
     "write ALTER STREAM name ADD COLUMN column TYPE, ALTER COLUMN column SET CHECK (…), "

@@ -12,21 +12,10 @@ from difflib import get_close_matches
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from tamis.declarations.definitions import FunctionDef, PatternDef, TableDef
+from tamis.declarations.streams import StreamDef
 from tamis.query.context import Context, Namespace
-from tamis.query.model import (
-    AlertDef,
-    Catalog,
-    DerivedDef,
-    Drop,
-    Explain,
-    FunctionDef,
-    PatternDef,
-    Redefine,
-    SetPaused,
-    Statement,
-    StreamDef,
-    TableDef,
-)
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Drop, Explain, Redefine, SetPaused, Statement
 from tamis.query.syntax.dialect import RESERVED, is_word
 
 _NAMESPACES: dict[str, tuple[Namespace, ...]] = {

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
+from tamis.declarations.definitions import ColumnDef
 from tamis.errors import SqlError
 from tamis.expressions import python_functions
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.query.context import Context
-from tamis.query.model import ColumnDef
-from tamis.query.names import suggest
 from tamis.query.scalars import operators
 from tamis.query.scalars.unqualified import UnqualifiedNames, resolve_expression
 from tamis.query.syntax.cursor import COLUMN_NAME, Cursor
+from tamis.wording.names import suggest
 
 TYPES = {kind.value: kind for kind in Type if kind is not Type.INTERVAL}
 _OTHER_SYSTEMS = {

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from tamis.query.context import Namespace
 from tamis.query.model import AlertDef, Drop, Explain, SetPaused, Show
-from tamis.query.names import suggest
 from tamis.query.statements.cascading_errors import defined
 from tamis.query.statements.statement_input import END_STATEMENT, StatementInput
+from tamis.wording.names import suggest
 
 KINDS = ("STREAM", "ALERT", "FUNCTION", "TABLE", "PATTERN")
 """The kinds of definitions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamis.query.backfill import LONGEST, From
+from tamis.declarations.backfill import LONGEST, From
 from tamis.query.model import AlertDef, AlertOptions, Catalog, Query
 from tamis.query.statements import options
 from tamis.query.statements.statement_input import StatementInput

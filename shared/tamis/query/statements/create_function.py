@@ -6,19 +6,20 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot.tokenizer_core import TokenType
 
+from tamis.declarations.definitions import FunctionDef
 from tamis.errors import SqlError, SqlErrors
 from tamis.expressions import python_functions
 from tamis.expressions.nodes import Call, Column, Expr, Type
 from tamis.query.context import Context
 from tamis.query.functions import APPROXIMATE_PERCENTILES, SCALAR_FUNCTIONS, VALUES_AT_EXTREMES
-from tamis.query.model import FunctionDef, Redefine
-from tamis.query.names import suggest
+from tamis.query.model import Redefine
 from tamis.query.redefinition import meaning, readers
 from tamis.query.scalars.unqualified import UnqualifiedNames, resolve_expression
 from tamis.query.statements.columns import parse_type
 from tamis.query.statements.statement_input import StatementInput
 from tamis.query.syntax.cursor import Cursor
 from tamis.query.unsupported import unsupported_function
+from tamis.wording.names import suggest
 
 EXAMPLE = (
     "write LANGUAGE PYTHON AS 'name' MONOTONE [INCREASING | DECREASING] or QUASICONVEX [IN (parameter, …)]"

@@ -7,14 +7,14 @@ from math import isfinite
 
 from sqlglot.tokenizer_core import TokenType
 
+from tamis.declarations.definitions import PatternDef
+from tamis.declarations.watches import MAX_GAP, NamedPattern
 from tamis.errors import InputError, RefusedError
-from tamis.query.model import PatternDef
 from tamis.query.patterns.files import LONGEST_STEM, MOST_VALUES, FileOptions, read_patterns
 from tamis.query.patterns.watch_text import MOST_CHARACTERS, inline_text
 from tamis.query.statements import options
 from tamis.query.statements.statement_input import END_STATEMENT, StatementInput
 from tamis.query.syntax.cursor import Cursor, Name
-from tamis.query.watches import MAX_GAP, NamedPattern
 from tamis.similarity.normal_form import moments
 
 _EXAMPLE = "write CREATE PATTERN name FROM 'file.csv', or CREATE PATTERN name VALUES (0, 1, 4, 1, 0)"

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tamis.declarations.definitions import ColumnDef, TableDef
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Call, Column, Literal, Type
-from tamis.query.model import ColumnDef, DerivedDef, Query, StreamDef, TableDef
+from tamis.query.model import DerivedDef, Query
 from tamis.query.scalars.operators import logic
 from tamis.query.statements import options
 from tamis.query.statements.columns import parse_columns

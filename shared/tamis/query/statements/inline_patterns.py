@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from sqlglot import TokenType
 
+from tamis.declarations.definitions import PatternDef
 from tamis.errors import Position, SqlError, SqlErrors
 from tamis.query.context import Context
-from tamis.query.model import Catalog, PatternDef
+from tamis.query.model import Catalog
 from tamis.query.statements.parser import parse_statement
 from tamis.query.statements.statement_input import statement_cursor
 from tamis.query.syntax.cursor import Cursor

@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlglot.tokenizer_core import TokenType
 
+from tamis.declarations.backfill import From
+from tamis.declarations.units import parse_duration, parse_rate, parse_timestamp
 from tamis.errors import InputError, SqlError
-from tamis.query.backfill import From
 from tamis.query.context import Context
-from tamis.query.names import suggest
 from tamis.query.syntax.cursor import Cursor, shorten
 from tamis.query.syntax.dialect import is_word
-from tamis.query.units import parse_duration, parse_rate, parse_timestamp
+from tamis.wording.names import suggest
 
 Value = str | int | bool
 Option = Callable[[Value], Any]

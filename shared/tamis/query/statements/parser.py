@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from tamis.declarations.definitions import FunctionDef
+from tamis.declarations.streams import StreamDef
 from tamis.query.context import Context
-from tamis.query.model import AlertDef, DerivedDef, Explain, FunctionDef, Statement, StreamDef
-from tamis.query.names import suggest
+from tamis.query.model import AlertDef, DerivedDef, Explain, Statement
 from tamis.query.statements import commands
 from tamis.query.statements.alter_stream import parse_alter, replaced
 from tamis.query.statements.create_alert import parse_alert
@@ -17,6 +18,7 @@ from tamis.query.statements.create_stream import parse_stream, parse_table
 from tamis.query.statements.statement_input import StatementInput
 from tamis.query.syntax.cursor import Cursor
 from tamis.query.syntax.limits import MOST_PATTERN_TOKENS, MOST_TOKENS, check_limits
+from tamis.wording.names import suggest
 
 
 def parse_statement(context: Context, cursor: Cursor, sql: str) -> Statement | None:

@@ -9,12 +9,12 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tamis.errors import SqlError
-from tamis.query.file_text import number_hint
 from tamis.query.functions import AGGREGATE_FUNCTIONS, DAY, TIME_OF_DAY
 from tamis.query.syntax.cursor import REMOVE, closes_nothing, shorten
 from tamis.query.syntax.dialect import SyntaxProblem
 from tamis.query.syntax.text import Text
 from tamis.query.unsupported import AGGREGATES, FETCH, TABLE_FUNCTIONS, unsupported_function
+from tamis.wording.file_text import number_hint
 
 # sqlglot's message for what it expected.
 _EXPECTED = re.compile(r"Expect(?:ing|ed) ([^<]{1,40}?)(?: but got .*)?$", re.DOTALL)

@@ -13,8 +13,8 @@ from tests.oracle.random_existence import RandomExistence
 from tamis.analysis.topology import omission_interval
 from tamis.cli.common.recordings import read_recordings
 from tamis.errors import NotAcceptedError
-from tamis.evaluation.replay import Replay, replay
 from tamis.offline.verify import verify
+from tamis.operators.time_join.replay import Replay, replay
 from tamis.plan.model import Definition
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of

@@ -11,7 +11,7 @@ import duckdb
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.cli.common.recordings import read_recordings
-from tamis.evaluation.replay import replay
+from tamis.operators.time_join.replay import replay
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 

@@ -12,11 +12,11 @@ from tests.oracle.evaluation.replay.verify_runs import hold, loaded, missed_and_
 from tests.oracle.random_alerts import RandomFile
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation import tuple_entries
-from tamis.evaluation.replay import Replay, replay
 from tamis.expressions.vectors import Vector
 from tamis.offline import verify as verify_module
 from tamis.omission import batch
+from tamis.operators.time_join import tuple_entries
+from tamis.operators.time_join.replay import Replay, replay
 from tamis.plan.model import Definition
 from tamis.recordings.typed import Recording
 from tamis.verification import hash_joins, reference

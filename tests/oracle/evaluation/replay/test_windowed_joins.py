@@ -14,10 +14,10 @@ from tests.oracle.evaluation.replay.verify_runs import hold, missed_and_extra
 from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.random_windowed_alerts import WindowedFile
 
-from tamis.evaluation import tuple_entries
-from tamis.evaluation.replay import Replay, replay
 from tamis.offline import verify as verify_module
 from tamis.omission.window_batch import retained_in_windows
+from tamis.operators.time_join import tuple_entries
+from tamis.operators.time_join.replay import Replay, replay
 
 LONG = also_long(40)
 FIRST = SEED * 10_000_000

@@ -14,9 +14,9 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from tamis.evaluation.standing.compilation import compile_query
-from tamis.evaluation.standing.contract import CountsLate, Rows, StandingEvaluator
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import compile_query
+from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
 from tamis.planning.explain import explain
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tamis.evaluation.standing.contract import InterleavedInput, Rows, StandingEvaluator
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.contract import InterleavedInput, Rows, StandingEvaluator
 
 Columns = dict[str, tuple[tuple[str, Type], ...]]  # names and types, by stream
 Tuples = Sequence[tuple[str, tuple[object, ...]]]

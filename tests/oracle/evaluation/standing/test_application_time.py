@@ -19,11 +19,11 @@ from tests.oracle.constant_conditions import with_constants
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.bounded.application_time.verdict import memory_verdict
-from tamis.evaluation.standing.application_time import ApplicationTimeQuery
-from tamis.evaluation.standing.compilation import compile_query
-from tamis.evaluation.standing.contract import Rows, StandingEvaluator
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.application_time.query import ApplicationTimeQuery
+from tamis.operators.compilation import compile_query
+from tamis.operators.contract import Rows, StandingEvaluator
 from tamis.query.model import AlertDef, Catalog
 from tamis.query.parse import catalog_of
 

@@ -12,11 +12,11 @@ from fractions import Fraction
 import numpy as np
 from tests.oracle.random_cases import SEED, cases
 
-from tamis.evaluation.standing.compilation import compile_query
-from tamis.evaluation.standing.contract import Rows, StandingEvaluator
-from tamis.evaluation.standing.recording_runs import run_windowed
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import compile_query
+from tamis.operators.contract import Rows, StandingEvaluator
+from tamis.operators.recording_runs import run_windowed
 from tamis.planning.explain import explain
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of

@@ -13,9 +13,9 @@ import pytest
 from tests.oracle.evaluation.standing.piecewise_runs import Row, Tuples, batch, pieces, rows
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.standing.compilation import standing_evaluator
-from tamis.evaluation.standing.contract import StandingEvaluator
 from tamis.expressions.nodes import Type
+from tamis.operators.compilation import standing_evaluator
+from tamis.operators.contract import StandingEvaluator
 
 STREAMS = """
 CREATE STREAM s (k INT, a BIGINT, x DOUBLE, v VARCHAR);

@@ -15,9 +15,9 @@ from tests.oracle.bounded import timeless_queries as queries
 from tests.oracle.evaluation.standing.piecewise_runs import batch, rows
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.replay import replay
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.time_join.replay import replay
 from tamis.planning.build import first_plan
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of

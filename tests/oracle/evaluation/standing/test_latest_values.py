@@ -17,11 +17,11 @@ import pytest
 from tests.oracle.evaluation.standing.test_verify import recording
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.standing.compilation import standing_evaluator
-from tamis.evaluation.standing.contract import CountsLate, Rows, StandingEvaluator
-from tamis.evaluation.standing.recording_runs import run_recordings
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import standing_evaluator
+from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
+from tamis.operators.recording_runs import run_recordings
 from tamis.planning.explain import explain
 from tamis.query.model import Query
 from tamis.query.parse import catalog_of

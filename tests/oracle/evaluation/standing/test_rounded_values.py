@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.standing.recording_runs import run_windowed
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.recording_runs import run_windowed
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.standing import recording_runs
-from tamis.evaluation.standing.compilation import compile_query
-from tamis.evaluation.standing.window_aggregates.sessions import SessionGroups
 from tamis.expressions.vectors import Vector
+from tamis.operators import recording_runs
+from tamis.operators.compilation import compile_query
+from tamis.operators.windows.sessions import SessionGroups
 from tamis.planning.explain import explain
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of

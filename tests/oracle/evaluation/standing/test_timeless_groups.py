@@ -14,7 +14,7 @@ from tests.oracle.bounded import timeless_queries as queries
 from tests.oracle.evaluation.standing.piecewise_runs import batch, pieces, rows
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.standing.contract import WITHDRAWN
+from tamis.operators.contract import WITHDRAWN
 from tamis.planning.explain import explain
 from tamis.query.model import AlertDef, Catalog
 from tamis.query.parse import catalog_of

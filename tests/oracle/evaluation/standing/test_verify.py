@@ -19,12 +19,13 @@ from tests.oracle.evaluation.standing import test_timeless_rows as plain
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.bounded.application_time.static_relations import query_inputs
-from tamis.evaluation.standing.contract import Rows
-from tamis.evaluation.standing.recording_runs import run_recordings
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.contract import Rows
+from tamis.operators.recording_runs import run_recordings
 from tamis.planning.explain import explain
-from tamis.query.model import AlertDef, Catalog, Query, StreamDef
+from tamis.query.model import AlertDef, Catalog, Query
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import with_group_keys

@@ -20,12 +20,13 @@ import pyarrow as pa
 import pytest
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.evaluation.standing import recording_runs
-from tamis.evaluation.standing.contract import Rows
-from tamis.evaluation.standing.window_aggregates.groups import WindowedGroups
+from tamis.declarations.streams import StreamDef
 from tamis.expressions.vectors import Vector
+from tamis.operators import recording_runs
+from tamis.operators.contract import Rows
+from tamis.operators.windows.groups import WindowedGroups
 from tamis.planning.explain import explain
-from tamis.query.model import Catalog, StreamDef
+from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys

@@ -10,9 +10,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tamis.evaluation.key_table import KeyTable
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.time_join.key_table import KeyTable
 from tamis_edge.core.records import MessageKeys, murmur2, partition_of
 
 # From Kafka's UtilsTest.testMurmur2.

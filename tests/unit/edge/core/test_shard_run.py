@@ -10,14 +10,14 @@ import orjson
 import pytest
 from tests.unit.edge.plans import AIR, TEMP, TOPIC, air, compare, entry, plan, topic
 
-from tamis.evaluation import key_table
-from tamis.evaluation.key_table import MANY
+from tamis.declarations.definitions import Window
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.records import END_OF_TIME
+from tamis.operators.time_join import key_table
+from tamis.operators.time_join.key_table import MANY
 from tamis.plan.model import Plan
-from tamis.query.model import Window
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.outbox import SentProgress
 from tamis_edge.core.rows import Batch

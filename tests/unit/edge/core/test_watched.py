@@ -18,11 +18,11 @@ import orjson
 import pytest
 from tests.unit.edge.plans import TEMP, TOPIC, air, entry, plan, topic
 
-from tamis.evaluation import key_table
+from tamis.declarations.watches import NamedPattern, Watch, watched_name
 from tamis.expressions.nodes import Call, Expr, Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.time_join import key_table
 from tamis.plan.model import Plan, StreamColumn, StreamPlan
-from tamis.query.watches import NamedPattern, Watch, watched_name
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.records import Record
 from tamis_edge.core.rows import Batch

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tamis.declarations.watches import NamedPattern, Watch
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
-from tamis.query.watches import NamedPattern, Watch
 from tamis_edge.core import watched_readings
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.watched_readings import Checkpoints, EventOrder, needed_matches

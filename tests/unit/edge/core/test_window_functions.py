@@ -31,10 +31,10 @@ from tests.unit.edge.core.test_watched import (
 from tests.unit.edge.core.test_watched import watched as with_patterns
 from tests.unit.edge.plans import TEMP, air, compare, entry, topic
 
-from tamis.evaluation import key_table
+from tamis.declarations.watches import Frame, WindowFunction, watched_name
 from tamis.expressions.nodes import Expr, Type
+from tamis.operators.time_join import key_table
 from tamis.plan.model import StreamColumn, StreamPlan
-from tamis.query.watches import Frame, WindowFunction, watched_name
 from tamis_edge.core.commit import Commit
 from tamis_edge.core.shard_run import ShardRun
 

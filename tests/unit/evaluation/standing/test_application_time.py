@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tamis.errors import RefusedError
-from tamis.evaluation.standing.compilation import standing_evaluator
-from tamis.evaluation.standing.contract import CountsLate, Rows, StandingEvaluator
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import standing_evaluator
+from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
 
 SQL = """
 CREATE STREAM s (a INT, ts TIMESTAMP, WATERMARK FOR ts AS ts);

@@ -7,10 +7,10 @@ from collections import Counter
 import duckdb
 import pytest
 
-from tamis.evaluation.standing.compilation import standing_evaluator
-from tamis.evaluation.standing.contract import WITHDRAWN
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import standing_evaluator
+from tamis.operators.contract import WITHDRAWN
 
 CONDITIONS = (
     "1 = 0 OR s.a < 1",

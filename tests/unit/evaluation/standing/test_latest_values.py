@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tamis.evaluation.standing.compilation import standing_evaluator
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import standing_evaluator
 
 STREAMS = "".join(
     f"CREATE STREAM {name} (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE,"

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from tamis.errors import RefusedError
-from tamis.evaluation.standing.compilation import standing_evaluator
-from tamis.evaluation.standing.contract import CountsLate, Rows, StandingEvaluator
-from tamis.evaluation.standing.window_aggregates.groups import WindowedGroups
 from tamis.expressions.exact.sums import SCALE, SPREADS, of_doubles, of_whole, quotient
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import standing_evaluator
+from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
+from tamis.operators.windows.groups import WindowedGroups
 
 STREAM = "CREATE STREAM s (ts TIMESTAMP, k VARCHAR, b BIGINT, x DOUBLE, WATERMARK FOR ts AS ts);"
 EDGES = (

@@ -16,9 +16,9 @@ import numpy as np
 import orjson
 import pytest
 
-from tamis.evaluation.standing.compilation import standing_evaluator
-from tamis.evaluation.standing.contract import Rows, StandingEvaluator
 from tamis.expressions.vectors import Vector
+from tamis.operators.compilation import standing_evaluator
+from tamis.operators.contract import Rows, StandingEvaluator
 
 STATES = orjson.loads((Path(__file__).parents[3] / "fixtures/standing_states/2a99bde.json").read_bytes())
 STREAMS = """

@@ -17,8 +17,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.filter_dispatch import Dispatch
-from tamis.evaluation.slot_kernels import (
+from tamis.expressions.python_functions import FunctionError
+from tamis.expressions.vectors import Mask
+from tamis.operators.time_join.filter_dispatch import Dispatch
+from tamis.operators.time_join.slot_kernels import (
     bits_by_slot,
     count_within,
     mask_by_row,
@@ -27,8 +29,6 @@ from tamis.evaluation.slot_kernels import (
     stored_by_filter,
     stored_rows,
 )
-from tamis.expressions.python_functions import FunctionError
-from tamis.expressions.vectors import Mask
 from tamis_joiner.core.tuples.stored_tuples import NO_SLOT, StoredTuples
 
 Bitmap = NDArray[np.uint64]  # by slot

@@ -5,7 +5,7 @@ if all of these hold:
 
 - It passes the filter of one of the definition's inputs, and has the definition's version or a later one.
 - The frontier of another input is not past the last event time that the bounds allow that input
-  (`tamis.evaluation.time_bounds.reaches`).
+  (`tamis.operators.time_join.time_bounds.reaches`).
 - If the definition has windows, that frontier is not past the end of the tuple's last window either.
 
 Late tuples that are yet to come don't count: they are joined with what is still stored.
@@ -20,10 +20,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.time_bounds import UNBOUNDED, last_end
+from tamis.declarations.definitions import Window
 from tamis.expressions.vectors import Mask
 from tamis.messaging.records import END_OF_TIME
-from tamis.query.model import Window
+from tamis.operators.time_join.time_bounds import UNBOUNDED, last_end
 from tamis_joiner.core.compiled_plan import RetentionGroup
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.tuples.filter_bitmaps import Bitmap, PassingTuples

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.evaluation.key_codes import KeyCodes
-from tamis.evaluation.temporal_join import Tuples
 from tamis.expressions.vectors import Vector, dtype_of
+from tamis.operators.time_join.key_codes import KeyCodes
+from tamis.operators.time_join.temporal_join import Tuples
 from tamis.row_order import by_key_and_time
 from tamis_joiner.core.records.tuple_columns import Schema, TupleColumns
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tamis.evaluation.key_codes import KeyCodes
 from tamis.expressions.vectors import Mask
+from tamis.operators.time_join.key_codes import KeyCodes
 from tamis_joiner.core.compiled_plan import Topic
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME

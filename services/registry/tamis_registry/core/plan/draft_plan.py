@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tamis.declarations.streams import StreamDef
 from tamis.errors import RefusedError
 from tamis.messaging.schemas.schema_texts import schema_text
 from tamis.messaging.schemas.tuple_schema import ValueSchema, check_names, layout
@@ -22,7 +23,6 @@ from tamis.plan.model import StreamPlan, TopicPlan
 from tamis.planning.incremental import Built
 from tamis.planning.topic_readers import ReaderSource
 from tamis.predicates.selectivity import Observed
-from tamis.query.model import StreamDef
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.plan import shared_topics
 from tamis_registry.core.plan.planner import Planner

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from tamis.declarations.file_access import NO_ACCESS, FileAccess
 from tamis.messaging.schemas.wire_format import Kind
 from tamis.planning.decide import verdict_on
 from tamis.planning.incremental import Built, plan_for
 from tamis.planning.proof_results import WorkedOut, learn
 from tamis.planning.verdict import Verdict
-from tamis.query.file_access import NO_ACCESS, FileAccess
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 
 

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tamis.evaluation.time_bounds import UNBOUNDED, closure
 from tamis.messaging.records import Frontier
+from tamis.operators.time_join.time_bounds import UNBOUNDED, closure
 from tamis.plan.model import Definition, StandingQuery
 from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.shards.fleet_reports import FleetReports

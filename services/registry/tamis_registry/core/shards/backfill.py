@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tamis.declarations.backfill import Backfill, From, shard_of
 from tamis.errors import NotAcceptedError
 from tamis.messaging.records import Ack
 from tamis.planning.stream_plans import backfill
-from tamis.query.backfill import Backfill, From, shard_of
 from tamis.query.model import AlertDef, SetPaused
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER, FleetReports
 from tamis_registry.core.state.model import State, Stored

@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tamis.declarations.backfill import Backfill
 from tamis.errors import RefusedError
 from tamis.messaging.records import Ack
-from tamis.query.backfill import Backfill
-from tamis.query.names import suggest
+from tamis.wording.names import suggest
 from tamis_registry.core.errors import MissingError
 from tamis_registry.core.shards.backfill import held_back, unread
 from tamis_registry.core.shards.fleet_reports import AWAY_AFTER, FleetReports

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tamis.declarations.definitions import MAX_AHEAD
+from tamis.declarations.streams import StreamDef
 from tamis.errors import TamisError
 from tamis.messaging.records import END_OF_TIME, Ack
-from tamis.query.model import AlertDef, DerivedDef, StreamDef
-from tamis.query.model.definitions import MAX_AHEAD
+from tamis.query.model import AlertDef, DerivedDef
 from tamis.sharing.topic_choice import TopicId
 from tamis_registry.core.leases import understood
 from tamis_registry.core.plan.shared_topics import all_topics, derived_topic, forget_numbers

@@ -7,22 +7,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from tamis.declarations.backfill import raw_name
+from tamis.declarations.definitions import FunctionDef, PatternDef, TableDef
+from tamis.declarations.streams import StreamDef
 from tamis.messaging.schemas.tuple_schema import ValueSchema
 from tamis.messaging.topics import outside_topic, stream_topic
 from tamis.persistent.dicts import PersistentDict
 from tamis.planning.queries.definitions import definition_id
 from tamis.planning.queries.former_definitions import Former
 from tamis.planning.topic_readers import Reader
-from tamis.query.backfill import raw_name
-from tamis.query.model import (
-    AlertDef,
-    Catalog,
-    DerivedDef,
-    FunctionDef,
-    PatternDef,
-    StreamDef,
-    TableDef,
-)
+from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.sharing.selectivity import StreamStatistics
 from tamis.sharing.topic_choice import TopicId
 from tamis.sharing.topic_plans import Subscription

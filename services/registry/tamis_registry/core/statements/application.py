@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tamis.declarations.definitions import FunctionDef, PatternDef, TableDef
+from tamis.declarations.streams import StreamDef
 from tamis.persistent.dicts import PersistentDict
 from tamis.planning.incremental import Built
 from tamis.query.catalog import dependents
@@ -17,17 +19,13 @@ from tamis.query.model import (
     DerivedDef,
     Drop,
     Explain,
-    FunctionDef,
-    PatternDef,
     Redefine,
     SetPaused,
     Show,
     Statement,
-    StreamDef,
-    TableDef,
 )
-from tamis.query.names import suggest
 from tamis.sharing.topic_choice import TopicId
+from tamis.wording.names import suggest
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.plan.planner import Planner
 from tamis_registry.core.plan.shared_topics import derived_readers, forget_numbers, new_derived

@@ -8,21 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tamis.declarations.definitions import FunctionDef, PatternDef, TableDef
+from tamis.declarations.streams import StreamDef
 from tamis.errors import Position, SqlError
 from tamis.query.catalog import apply, dependents
-from tamis.query.model import (
-    AlertDef,
-    Catalog,
-    DerivedDef,
-    Drop,
-    FunctionDef,
-    PatternDef,
-    Redefine,
-    SetPaused,
-    Statement,
-    StreamDef,
-    TableDef,
-)
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Drop, Redefine, SetPaused, Statement
 from tamis.query.redefinition import meaning
 from tamis_registry.core.state.model import Defined
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tamis.declarations.definitions import TableDef
 from tamis.errors import NotAcceptedError
 from tamis.messaging.topics import stream_topic
 from tamis.planning.explain import estimated, rendered
@@ -27,7 +28,6 @@ from tamis.query.model import (
     SetPaused,
     Show,
     Statement,
-    TableDef,
 )
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.plan.planner import Planner

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, replace
 
+from tamis.declarations.definitions import TableDef
+from tamis.declarations.file_access import OF_READERS
 from tamis.errors import UnavailableError
 from tamis.persistent.dicts import PersistentDict
 from tamis.planning.proof_results import WorkedOut, work_out
-from tamis.query.file_access import OF_READERS
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement, TableDef
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement
 from tamis.query.parse import parse
 from tamis_registry.core.statements.catalog_changes import carry_out, same, stays
 

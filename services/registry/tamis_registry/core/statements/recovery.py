@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tamis.declarations.definitions import FunctionDef, TableDef
+from tamis.declarations.streams import StreamDef
 from tamis.errors import TamisError
 from tamis.planning.queries.former_definitions import Former, former_catalog
 from tamis.query.catalog import put
-from tamis.query.model import (
-    AlertDef,
-    Catalog,
-    DerivedDef,
-    FunctionDef,
-    SetPaused,
-    StreamDef,
-    TableDef,
-)
+from tamis.query.model import AlertDef, Catalog, DerivedDef, SetPaused
 from tamis.query.parse import parse
 from tamis_registry.core.leases import understood
 from tamis_registry.core.plan.planner import Planner

@@ -11,22 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tamis.analysis.domains import domain_check
+from tamis.declarations.definitions import FunctionDef, TableDef
+from tamis.declarations.domains import domain_check
+from tamis.declarations.streams import StreamDef
 from tamis.errors import SqlErrors, TamisError
 from tamis.persistent.dicts import PersistentDict
 from tamis.planning.queries.former_definitions import Former, stream_columns
 from tamis.planning.queries.standing_queries import is_standing
 from tamis.planning.verdict import Verdict
 from tamis.query.catalog import dependents
-from tamis.query.model import (
-    AlertDef,
-    Catalog,
-    DerivedDef,
-    FunctionDef,
-    Redefine,
-    StreamDef,
-    TableDef,
-)
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Redefine
 from tamis.query.redefinition import described, meaning
 from tamis_registry.core.leases import understood
 from tamis_registry.core.plan.planner import Planner

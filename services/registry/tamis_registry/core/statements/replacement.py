@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
+from tamis.declarations.backfill import raw_name
 from tamis.durations import seconds
 from tamis.plan.model import Definition, Input, Plan, StandingQuery
 from tamis.planning.queries.definitions import definition_id
-from tamis.query.backfill import raw_name
 from tamis.query.model import AlertDef, AlertOptions
 from tamis_registry.core.plan.retirement import span
 from tamis_registry.core.state.model import Retiring, State, Stored

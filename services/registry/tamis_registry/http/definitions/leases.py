@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from tamis.errors import InputError
 from tamis.query.model import Catalog
-from tamis.query.names import normalized_name
+from tamis.wording.names import normalized_name
 from tamis_registry.core import leases
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import Lease

@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from tamis.errors import TamisError
 from tamis.query.model import Catalog, Drop
-from tamis.query.names import normalized_name
 from tamis.telemetry import Metrics
+from tamis.wording.names import normalized_name
 from tamis_registry.core.plan.change import Change
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.statements.catalog_changes import Conflict

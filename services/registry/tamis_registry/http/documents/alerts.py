@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from tamis.declarations.backfill import raw_name
 from tamis.expressions.nodes import Type
 from tamis.plan.time_columns import key_times
-from tamis.query.backfill import raw_name
 from tamis_registry.core.shards.backfill import history
 from tamis_registry.core.state.model import Stored
 from tamis_registry.core.statements.outcomes import Outcome

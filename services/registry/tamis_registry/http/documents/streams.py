@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tamis.declarations.definitions import PatternDef
 from tamis.plan.model import TopicPlan
 from tamis.query.catalog import dependents
-from tamis.query.model import PatternDef
 from tamis_registry.core.declared_keys import excesses
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.shards.fleet_reports import retained_share, total

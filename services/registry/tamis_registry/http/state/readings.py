@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from tamis.errors import RefusedError
 from tamis.messaging.dead_letters import Reason
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES
-from tamis.query.names import normalized_name
+from tamis.wording.names import normalized_name
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.http.common.fair_requests import ReadingTurns
 from tamis_registry.http.common.parts import Name, as_json

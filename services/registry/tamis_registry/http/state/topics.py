@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from tamis.plan.model import Entry
-from tamis.query.names import normalized_name, suggest
+from tamis.wording.names import normalized_name, suggest
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.state.model import Stored

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.units import parse_duration
+from tamis.declarations.watches import MOST_ROWS, Frame
 from tamis.errors import InputError
 from tamis.expressions.nodes import Column, Literal, Type
 from tamis.expressions.sql_text import identifier
 from tamis.query.context import Context
-from tamis.query.model import StreamDef
 from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.literals import resolve_interval
 from tamis.query.selects.scope import FromScope
 from tamis.query.syntax.cursor import name_of
-from tamis.query.units import parse_duration
-from tamis.query.watches import MOST_ROWS, Frame
 
 ROWS = "ROWS BETWEEN 9 PRECEDING AND CURRENT ROW"
 _RANGE = "RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT ROW"

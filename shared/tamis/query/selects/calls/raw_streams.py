@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from tamis.declarations.streams import StreamDef
 from tamis.query.context import Context
-from tamis.query.model import StreamDef
 from tamis.query.selects.scope import FromScope
 
 _WATERMARK = "add WATERMARK FOR column AS column - INTERVAL '5' SECOND to its CREATE STREAM"

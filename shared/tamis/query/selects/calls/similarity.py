@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from tamis.declarations.definitions import WINDOW_COLUMNS
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.watches import NamedPattern, Range, Watch
 from tamis.errors import InputError
 from tamis.expressions.nodes import Call, Column, Expr, Type, columns, substitute
 from tamis.query.context import Context
 from tamis.query.functions import AGGREGATE_FUNCTIONS, SIMILARITY_FUNCTIONS
-from tamis.query.model import WINDOW_COLUMNS, StreamDef
-from tamis.query.names import suggest
 from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.selects.calls.raw_streams import raw_stream
 from tamis.query.selects.scope import FromScope
-from tamis.query.watches import NamedPattern, Range, Watch
 from tamis.similarity.pattern import Pattern, epsilon_limit
+from tamis.wording.names import suggest
 
 SIMILAR = "similar"
 ANY = "ANY"

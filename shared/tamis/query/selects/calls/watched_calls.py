@@ -1,7 +1,7 @@
 """The watches that the calls of a SELECT add to its streams.
 
 A call of `similar` or of a window function stands for a column, which edges add to the stream of its values
-(`tamis.query.watches`). Therefore a source with such calls reads a watched stream.
+(`tamis.declarations.watches`). Therefore a source with such calls reads a watched stream.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from tamis.declarations.streams import StreamDef, watched_stream
+from tamis.declarations.watches import AnyWatch
 from tamis.errors import SqlError
 from tamis.expressions.nodes import Expr
 from tamis.query.context import Context
-from tamis.query.model import Source, StreamDef, watched_stream
+from tamis.query.model import Source
 from tamis.query.patterns.watch_text import WatchText
 from tamis.query.scalars.scopes import Scope
 from tamis.query.selects.calls.similarity import Similarities
 from tamis.query.selects.calls.window_calls import WindowCalls
 from tamis.query.selects.scope import FromScope, from_scope
-from tamis.query.watches import AnyWatch
 
 
 class WatchedCalls:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from tamis.declarations.definitions import WINDOW_COLUMNS
+from tamis.declarations.streams import StreamDef
+from tamis.declarations.watches import VALUES, Frame, Function, WindowFunction
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns, substitute
 from tamis.query.context import Context
 from tamis.query.functions import AGGREGATE_FUNCTIONS, SIMILARITY_FUNCTIONS
-from tamis.query.model import WINDOW_COLUMNS, StreamDef
-from tamis.query.names import suggest
 from tamis.query.scalars import operators
 from tamis.query.scalars.calls import called_name
 from tamis.query.scalars.operators import checked
@@ -21,7 +22,7 @@ from tamis.query.selects.calls.raw_streams import raw_stream
 from tamis.query.selects.scope import FromScope
 from tamis.query.syntax.cursor import name_of
 from tamis.query.unsupported import unsupported_window_function
-from tamis.query.watches import VALUES, Frame, Function, WindowFunction
+from tamis.wording.names import suggest
 
 _SPREADS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 _FUNCTIONS: dict[str, Function] = {

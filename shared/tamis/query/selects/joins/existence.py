@@ -18,6 +18,7 @@ from functools import reduce
 
 from sqlglot import exp
 
+from tamis.declarations.watches import window_functions
 from tamis.expressions.nodes import Call, Column, Expr, Type
 from tamis.expressions.sql_text import identifier, to_sql
 from tamis.query.context import Context
@@ -41,7 +42,6 @@ from tamis.query.selects.subqueries import ResolveQuery, named_subqueries
 from tamis.query.syntax.cursor import Name
 from tamis.query.syntax.dialect import NoReading, span
 from tamis.query.unsupported import CLAUSES
-from tamis.query.watches import window_functions
 
 _NO_ITEMS = FromScope()
 _SUPPORTED = ("expressions", "from_", "joins", "where", "with_")

@@ -1,0 +1,335 @@
+"""Evaluator of queries in application time: their SELECTs, alternatives, and the entries that each keeps.
+
+Tuples wait until the watermarks of all streams have passed them, and are then taken in order of time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+
+from tamis.bounded.application_time.decide import decided_translation
+from tamis.bounded.application_time.static_relations import QueryInputs, query_inputs
+from tamis.bounded.application_time.translate import Alternative, alternatives
+from tamis.bounded.timeless.minimised_alternatives import Numbers, conditions, numbers, passing
+from tamis.bounded.timeless.translate import Translation
+from tamis.difference_bounds import Bound
+from tamis.expressions.evaluate import evaluate, holds
+from tamis.expressions.nodes import Expr, aliases
+from tamis.expressions.vectors import Vector
+from tamis.operators.application_time.evaluator import Condition, Evaluator
+from tamis.operators.application_time.store import Entry, Shown
+from tamis.operators.contract import Batch, Rows
+from tamis.operators.kept_columns import KeptColumns, Values, kept_columns, needed
+from tamis.operators.row_store import DistinctRows
+from tamis.operators.state import number_from_text, number_to_text, pack_state, unpack_state
+from tamis.query.model import Catalog, Query
+
+Nodes = list[Bound | None]  # the values of a tuple at the nodes of an alternative
+
+_NEVER = -(1 << 63)
+# Time, number, stream, the values that each SELECT keeps, and which takers it belongs to.
+Waiting = tuple[int, int, str, tuple[Values, ...], list[int]]
+Taker = tuple[int, int, int]  # a SELECT, its alternative, the occurrence
+Found = tuple[int, dict[str, Values], int]  # a SELECT, tuples by alias, and how often they make a row
+
+
+class Branch:
+    """One alternative of a SELECT, with its evaluator."""
+
+    def __init__(
+        self, translation: Translation, one: Alternative, inputs: QueryInputs, kept: KeptColumns
+    ) -> None:
+        self.query, self.kept = one.timed.query, kept
+        self.stands = one.minimal.representatives
+        self._codes = translation.codes
+        query = self.query
+        self.conditions = [conditions(translation, one.minimal, alias) for alias in query.aliases]
+        joins = [Condition(self._occurrences(expr), self._hold(expr)) for expr in translation.joins]
+        self.evaluator = Evaluator(one.timed, joins)
+        for occurrence, rows in one.rows.items():
+            relation = inputs.relations[query.streams[occurrence]]
+            shown = kept.values(query.streams[occurrence], relation.columns, len(relation))
+            for at, place in enumerate(rows.places):
+                values: list[Bound | None] = [None] * query.size
+                for node, own in rows.values.items():
+                    values[node] = own[at]
+                self.evaluator.add_relation_row(occurrence, values, shown[place])
+
+    def values(self, occurrence: int, batch: Batch, rows: int) -> list[Nodes]:
+        """The values of tuples at the nodes of an occurrence."""
+        columns: list[Numbers | None] = [None] * self.query.size
+        for node in self.query.own(occurrence):
+            columns[node] = numbers(batch[self.query.nodes[node - 1].column], self._codes)
+        return [[None if c is None else c[row] for c in columns] for row in range(rows)]
+
+    def of_kept(self, occurrence: int, kept: Values) -> Nodes:
+        """The values of a tuple that is kept."""
+        (found,) = self.values(occurrence, self.kept.vectors(self.query.streams[occurrence], [kept]), 1)
+        return found
+
+    def dumped(self) -> list[Any]:
+        """All entries, as JSON: for each part its combinations."""
+        return [
+            [list(members), [[[one.shown[x] for x in members], number_to_text(one.count)] for one in store]]
+            for members, store in self.evaluator.stores.items()
+        ]
+
+    def restore(self, dumped: Sequence[Any]) -> None:
+        """Restore all entries."""
+        for own, combinations in dumped:
+            members = tuple(own)
+            for shown, count in combinations:
+                every: list[Shown] = [None] * len(self.query.streams)
+                values: list[Bound | None] = [None] * self.query.size
+                for occurrence, one in zip(members, shown, strict=True):
+                    every[occurrence] = tuple(one)
+                    found = self.of_kept(occurrence, tuple(one))
+                    for node in self.query.own(occurrence):
+                        values[node] = found[node]
+                self.evaluator.restore(members, Entry(values, every, int(number_from_text(count))))
+
+    def _occurrences(self, expr: Expr) -> frozenset[int]:
+        return frozenset(self.query.aliases.index(self.stands.get(alias, alias)) for alias in aliases(expr))
+
+    def _hold(self, expr: Expr) -> Any:
+        def hold(shown: Sequence[Shown]) -> bool:
+            columns = {}
+            for alias in aliases(expr):
+                occurrence = self.query.aliases.index(self.stands.get(alias, alias))
+                one = whole(shown[occurrence])
+                vectors = self.kept.vectors(self.query.streams[occurrence], [one])
+                columns.update({(alias, name): vector for name, vector in vectors.items()})
+            return bool(holds(expr, columns, 1)[0])
+
+        return hold
+
+
+class Select:
+    """One SELECT of the query."""
+
+    def __init__(self, query: Query, catalog: Catalog) -> None:
+        self.query = query
+        self.inputs = query_inputs(query, catalog)
+        translation = decided_translation(query, self.inputs)
+        self.kept = kept_columns(query, self.inputs.catalog, needed(translation))
+        self.source = {source.alias: source.stream for source in query.sources}
+        found = () if translation.contradiction is not None else alternatives(translation, self.inputs)
+        self.branches = [Branch(translation, one, self.inputs, self.kept) for one in found]
+
+    def columns(self, found: Mapping[str, Sequence[Values]], count: int) -> list[Vector]:
+        """The columns of SELECT, for rows that consist of these tuples."""
+        made = {
+            (alias, name): vector
+            for alias, kept in found.items()
+            for name, vector in self.kept.vectors(self.source[alias], kept).items()
+        }
+        return [evaluate(output.expr, made, count) for output in self.query.select]
+
+    def form(self) -> list[Any]:
+        """The form that a state must fit; the rows of static relations are part of it."""
+        rows = {
+            name: hashlib.sha256(
+                orjson.dumps(self.kept.values(name, relation.columns, len(relation)))
+            ).hexdigest()
+            for name, relation in self.inputs.relations.items()
+        }
+        return [len(self.branches), dict(sorted(self.kept.names.items())), rows]
+
+
+def whole(shown: Shown) -> Values:
+    """The values of the tuples of a row, which has one tuple of every source."""
+    assert shown is not None, "a row has a tuple of every source"
+    return shown  # type: ignore[return-value]
+
+
+class ApplicationTimeQuery:
+    """A query in application time: see `StandingEvaluator`. `late`: see `CountsLate`."""
+
+    def __init__(self, query: Query, catalog: Catalog) -> None:
+        self._query = query
+        self._given = DistinctRows() if query.distinct else None
+        members = query.members or (query,)
+        self._selects = [Select(member, catalog) for member in members]
+        self._own = [DistinctRows() if one.distinct and not query.distinct else None for one in members]
+        self._time = {
+            source.stream: catalog.streams[source.stream].time
+            for source in query.sources
+            if source.stream in catalog.streams
+        }
+        self.streams = frozenset(self._time)
+        self._takers: dict[str, list[Taker]] = {name: [] for name in self.streams}
+        for number, select in enumerate(self._selects):
+            for at, branch in enumerate(select.branches):
+                for occurrence, name in enumerate(branch.query.streams):
+                    if name in self.streams:
+                        self._takers[name].append((number, at, occurrence))
+        self._watermarks = {name: _NEVER for name, time in self._time.items() if time is not None}
+        self._clock = _NEVER
+        self._waiting: list[Waiting] = []
+        self._nodes: dict[int, list[Nodes]] = {}  # of what waits, by its number, as each taker has it
+        self._came = 0
+        self.late = 0
+
+    def take(self, stream: str, batch: Batch, rows: int) -> Rows:
+        """See `StandingEvaluator`. Tuples with event time wait. Tuples behind the watermarks of all streams
+        are late, because they can't be taken in order any more.
+        """
+        if stream not in self.streams or not rows:
+            return self._rows([], [])
+        takers = self._takers[stream]
+        belongs = [self._passing(taker, batch, rows) for taker in takers]
+        values = [
+            select.kept.values(stream, batch, rows) if stream in select.kept.names else []
+            for select in self._selects
+        ]
+        nodes = [self._branch(taker).values(taker[2], batch, rows) for taker in takers]
+        time = self._time[stream]
+        if time is None:
+            found: list[Any] = []
+            completed: list[int] = []
+            for row in range(rows):
+                for at, taker in enumerate(takers):
+                    if belongs[at][row]:
+                        made = list(self._push(taker, nodes[at][row], values[taker[0]][row]))
+                        found += made
+                        completed += [row] * len(made)
+            return self._rows(found, completed)
+        times = batch[time].data
+        behind = times < self._clock
+        if behind.any():
+            self.late += int(np.count_nonzero(behind & np.any(belongs, axis=0)))
+            belongs = [own & ~behind for own in belongs]
+        for row in range(rows):
+            of = [at for at in range(len(takers)) if belongs[at][row]]
+            if of:
+                self._came += 1
+                kept = tuple(own[row] if own else () for own in values)
+                self._nodes[self._came] = [nodes[at][row] for at in of]
+                heapq.heappush(self._waiting, (int(times[row]), self._came, stream, kept, of))
+        return self._rows([], [])
+
+    def advance(self, stream: str, watermark: int) -> Rows:
+        """See `StandingEvaluator`."""
+        if stream not in self._watermarks or watermark <= self._watermarks[stream]:
+            return self._rows([], [])
+        self._watermarks[stream] = watermark
+        clock = min(self._watermarks.values())
+        found: list[Found] = []
+        times: list[int] = []
+        while self._waiting and self._waiting[0][0] < clock:
+            time, came, name, values, of = heapq.heappop(self._waiting)
+            self._advance(time)
+            for at, nodes in zip(of, self._nodes.pop(came), strict=True):
+                taker = self._takers[name][at]
+                found += self._push(taker, nodes, values[taker[0]])
+            times += [time] * (len(found) - len(times))
+        self._advance(clock)
+        return self._rows(found, [-1] * len(found), times)
+
+    def entries(self) -> int:
+        """See `StandingEvaluator`. Tuples that wait are counted, too."""
+        given = sum(len(one.rows) for one in (self._given, *self._own) if one is not None)
+        return given + len(self._waiting) + sum(one.evaluator.entries for one in self._branches())
+
+    def dump(self) -> bytes:
+        """See `StandingEvaluator`."""
+        kept = {
+            "clock": self._clock,
+            "watermarks": self._watermarks,
+            "came": self._came,
+            "late": self.late,
+            "waiting": sorted(self._waiting),
+            "entries": [one.dumped() for one in self._branches()],
+            "given": [None if one is None else one.dumped() for one in (self._given, *self._own)],
+        }
+        return pack_state(self._form(), kept)
+
+    def load(self, state: bytes) -> None:
+        """See `StandingEvaluator`."""
+        kept = unpack_state(state, self._form())
+        self._watermarks, self._came, self.late = dict(kept["watermarks"]), kept["came"], kept["late"]
+        self._advance(kept["clock"])
+        self._waiting = [
+            (time, came, stream, tuple(tuple(own) for own in values), of)
+            for time, came, stream, values, of in kept["waiting"]
+        ]
+        for _, came, stream, values, of in self._waiting:
+            takers = [self._takers[stream][at] for at in of]
+            self._nodes[came] = [self._branch(one).of_kept(one[2], values[one[0]]) for one in takers]
+        for branch, dumped in zip(self._branches(), kept["entries"], strict=True):
+            branch.restore(dumped)
+        for given, rows in zip((self._given, *self._own), kept["given"], strict=True):
+            if given is not None:
+                given.restore(rows)
+
+    def _form(self) -> list[object]:
+        return ["in time", self._given is not None, *(select.form() for select in self._selects)]
+
+    def _branches(self) -> Iterator[Branch]:
+        for select in self._selects:
+            yield from select.branches
+
+    def _advance(self, time: int) -> None:
+        if time > self._clock:
+            self._clock = time
+            for branch in self._branches():
+                branch.evaluator.advance(time)
+
+    def _branch(self, taker: Taker) -> Branch:
+        return self._selects[taker[0]].branches[taker[1]]
+
+    def _passing(self, taker: Taker, batch: Batch, rows: int) -> np.ndarray:
+        branch = self._branch(taker)
+        return passing(branch.conditions[taker[2]], branch.query.aliases[taker[2]], batch, rows)
+
+    def _push(self, taker: Taker, values: Nodes, kept: Values) -> Iterator[Found]:
+        """Take one tuple at one occurrence. For each combination that it completes, returns the SELECT, the
+        tuples by alias, and the number of times that the row occurs.
+        """
+        branch, number = self._branch(taker), taker[0]
+        for shown, count in branch.evaluator.push(taker[2], values, kept):
+            chosen = dict(zip(branch.query.aliases, map(whole, shown), strict=True))
+            for gone, stays in branch.stands.items():
+                chosen[gone] = chosen[stays]
+            yield number, chosen, count
+
+    def _rows(
+        self, found: Sequence[Found], completed: Sequence[int], times: Sequence[int] | None = None
+    ) -> Rows:
+        names = [output.name for output in self._query.select]
+        parts: list[list[Vector]] = []
+        places: list[np.ndarray] = []
+        for number, select in enumerate(self._selects):
+            by_alias: dict[str, list[Values]] = {alias: [] for alias in select.source}
+            own: list[int] = []
+            for place, (of, chosen, count) in enumerate(found):
+                if of == number:
+                    often = 1 if select.query.distinct else count
+                    own.extend([place] * often)
+                    for alias, kept in by_alias.items():
+                        kept.extend([chosen[alias]] * often)
+            at = np.array(own, np.int64)
+            made = select.columns(by_alias, len(at))
+            given = self._own[number]
+            if given is not None:
+                new = given.new(made)
+                made, at = [vector.take(new) for vector in made], at[new]
+            parts.append(made)
+            places.append(at)
+        order = np.argsort(np.concatenate(places), kind="stable")
+        columns = {
+            name: Vector.concat([part[i] for part in parts]).take(order) for i, name in enumerate(names)
+        }
+        at = np.concatenate(places)[order]
+        rows = Rows(
+            columns,
+            np.array(completed, np.int64)[at],
+            None if times is None else np.array(times, np.int64)[at],
+        )
+        return rows if self._given is None else rows.take(self._given.new(list(rows.columns.values())))

@@ -1,0 +1,270 @@
+"""Evaluator of a join by time whose rows another query reads in windows.
+
+The rows have the event time of one source, called the first one here. A combination is decided when no tuple
+that could join its tuple of the first source can come any more: each watermark has passed this tuple's time
+plus the longest time by which a tuple of that stream may follow it. So each tuple of the first source is
+joined once, in order of event time, with the tuples of the other sources that are kept. A combination is a
+row if all of its tuples came before it was decided, in whatever order.
+
+The partners of a tuple are found as in `temporal_join`: with rows sorted by (key, time), they are one range,
+and this range decides all bounds on times.
+
+If the sources are in windows of TUMBLE, all tuples of a combination are in one window. Tuples are then also
+decided when all watermarks have passed their window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.analysis.conjuncts import flatten_and, time_distances
+from tamis.analysis.topology import bounds_of
+from tamis.declarations.definitions import ColumnDef, Window
+from tamis.declarations.streams import StreamDef
+from tamis.expressions.evaluate import evaluate, holds
+from tamis.expressions.nodes import Expr, aliases, columns
+from tamis.expressions.vectors import Columns, Vector
+from tamis.operators.contract import Batch, Rows
+from tamis.operators.row_store import KeptSource, WaitingTuples
+from tamis.operators.state import pack_state, unpack_state
+from tamis.operators.time_join.key_codes import KeyCodes
+from tamis.operators.time_join.temporal_join import BLOCK, blocks, expand, windows
+from tamis.operators.windows.row_joins import JoinStep, join_steps
+from tamis.query.model import Catalog, Query, same_window
+
+Ints = NDArray[np.int64]
+
+_NEVER = -(1 << 62)
+
+
+class TimedJoin:
+    """See `StandingEvaluator`. `late` counts the tuples that came too late for some of their rows."""
+
+    def __init__(self, query: Query, catalog: Catalog) -> None:
+        assert query.timed_by is not None
+        query = _without_windows_in_conditions(query)
+        self._query, self._first = query, str(query.timed_by)
+        streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
+        times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
+        self._upper = time_distances(query, catalog).upper
+        self._window = query.window
+        self._sides = {alias: _Side(query, alias, stream, times) for alias, stream in streams.items()}
+        self._roles = {
+            name: [side for side in self._sides.values() if side.stream == name]
+            for name in dict.fromkeys(stream.name for stream in streams.values())
+        }
+        self.streams = frozenset(self._roles)
+        self._steps = [
+            replace(step, conditions=tuple(one for one in step.conditions if _of_rows(one, times)))
+            for step in join_steps(query, (self._first,), self._join_order())
+        ]
+        self.late = 0
+        self._watermarks = dict.fromkeys(self.streams, _NEVER)
+        self._clock = _NEVER
+
+    def _join_order(self) -> list[str]:
+        """The other sources: the next one is always that with the narrowest range of times."""
+        chosen, left = [self._first], [alias for alias in self._sides if alias != self._first]
+        while left:
+            width = {i: min(self._upper[i, j] + self._upper[j, i] for j in chosen) for i in left}
+            chosen.append(min(left, key=lambda alias: width[alias]))
+            left.remove(chosen[-1])
+        return chosen[1:]
+
+    def take(self, stream: str, batch: Batch, rows: int) -> Rows:
+        """See `StandingEvaluator`. Only watermarks complete rows."""
+        late = np.zeros(rows, np.bool_)
+        for side in self._roles.get(stream, ()):
+            keep, times = side.passing(side.conditions, batch, rows)
+            first, last = self._reach(side.alias, times)
+            late |= keep & (first < self._clock)
+            keep &= last >= self._clock
+            side.waiting.add(times[keep], [batch[name].take(keep) for name in side.names])
+        self.late += int(np.count_nonzero(late))
+        return self._rows([])
+
+    def _reach(self, alias: str, times: Ints) -> tuple[Ints, Ints]:
+        """The least and the greatest time of a tuple of the first source that a tuple of `alias` can join."""
+        first = times - self._upper[alias, self._first]
+        last = times + self._upper[self._first, alias]
+        if self._window is None:
+            return first, last
+        start = _start(times, self._window)
+        return np.maximum(first, start), np.minimum(last, start + self._window.size - 1)
+
+    def advance(self, stream: str, watermark: int) -> Rows:
+        """See `StandingEvaluator`. The rows are in the order of their times."""
+        if stream not in self._watermarks or watermark <= self._watermarks[stream]:
+            return self._rows([])
+        self._watermarks[stream] = watermark
+        clock = min(
+            self._watermarks[side.stream] - self._upper[side.alias, self._first]
+            for side in self._sides.values()
+        )
+        if self._window is not None:
+            clock = max(clock, _start(min(self._watermarks.values()), self._window))
+        if clock <= self._clock:
+            return self._rows([])
+        self._clock = clock
+        times, found = self._sides[self._first].waiting.remove_before(clock)
+        rows = self._rows(list(self._decided(times, found)) if len(times) else [])
+        for alias, side in self._sides.items():
+            if alias != self._first:
+                side.waiting.remove_before(clock - self._upper[self._first, alias])
+        return rows
+
+    def _decided(self, times: Ints, found: Sequence[Vector]) -> Iterator[_Found]:
+        """The combinations of tuples of the first source."""
+        side = self._sides[self._first]
+        order = np.argsort(times, kind="stable")
+        columns_ = {(self._first, name): one.take(order) for name, one in zip(side.names, found, strict=True)}
+        yield from self._extended(_Found({self._first: times[order]}, columns_), self._steps)
+
+    def _extended(self, found: _Found, steps: Sequence[JoinStep]) -> Iterator[_Found]:
+        """Combinations with one source more for each step."""
+        if not steps or not len(found):
+            yield found
+            return
+        step, side = steps[0], self._sides[steps[0].alias]
+        lo, hi = self._range(found, step.alias)
+        times, kept = side.waiting.between(int(lo.min()), int(hi.max()))
+        codes = KeyCodes()
+        own = {(step.alias, name): one for name, one in zip(side.names, kept, strict=True)}
+        keys = codes.encode([evaluate(expr, own, len(times)) for expr in step.own], len(times))
+        order = np.lexsort((times, keys))
+        order = order[np.searchsorted(keys[order], 0) :]  # a key with NULL has a negative code
+        keys, times = keys[order], times[order]
+        own = {name: one.take(order) for name, one in own.items()}
+        probe = codes.encode([evaluate(expr, found.columns, len(found)) for expr in step.before], len(found))
+        start, stop = windows(keys, times, probe, lo, hi)
+        for which, begin, end in blocks(start, stop, BLOCK):
+            left, right = expand(begin, end)
+            longer = found.with_partners(which[left], step.alias, times[right], own, right)
+            yield from self._extended(longer.meeting(step.conditions), steps[1:])
+
+    def _range(self, found: _Found, alias: str) -> tuple[Ints, Ints]:
+        """The least and the greatest time of a tuple of `alias` for each combination."""
+        lo = [times - self._upper[other, alias] for other, times in found.times.items()]
+        hi = [times + self._upper[alias, other] for other, times in found.times.items()]
+        if self._window is not None:
+            start = _start(found.times[self._first], self._window)
+            lo, hi = [*lo, start], [*hi, start + self._window.size - 1]
+        return np.max(lo, axis=0), np.min(hi, axis=0)
+
+    def _rows(self, parts: Sequence[_Found]) -> Rows:
+        if not parts:
+            none = {at: one for side in self._sides.values() for at, one in side.nothing().items()}
+            parts = (_Found({self._first: np.zeros(0, np.int64)}, none),)
+        made = []
+        for one in parts:
+            selected = {out.name: evaluate(out.expr, one.columns, len(one)) for out in self._query.select}
+            made.append(Rows(selected, np.full(len(one), -1, np.int64), one.times[self._first]))
+        return Rows.concat(made)
+
+    @property
+    def passed(self) -> int | None:
+        """See `RowsInOrder`."""
+        return None if self._clock == _NEVER else self._clock
+
+    def entries(self) -> int:
+        """See `StandingEvaluator`. Counts the tuples of all sources that are kept."""
+        return sum(len(side.waiting) for side in self._sides.values())
+
+    def dump(self) -> bytes:
+        """See `StandingEvaluator`."""
+        kept = {
+            "clock": self._clock,
+            "watermarks": self._watermarks,
+            "late": self.late,
+            "waiting": {alias: side.waiting.dumped() for alias, side in self._sides.items()},
+        }
+        return pack_state(self._form(), kept)
+
+    def load(self, state: bytes) -> None:
+        """See `StandingEvaluator`."""
+        kept = unpack_state(state, self._form())
+        self._clock, self._watermarks, self.late = kept["clock"], dict(kept["watermarks"]), kept["late"]
+        for alias, side in self._sides.items():
+            side.waiting.restore(kept["waiting"][alias])
+
+    def _form(self) -> list[object]:
+        distances = sorted([*pair, most] for pair, most in self._upper.items())
+        window = None if self._window is None else [self._window.size, self._window.offset]
+        return ["timed join", self._first, distances, window, *(side.form() for side in self._sides.values())]
+
+
+_Times = TypeVar("_Times", int, Ints)
+
+
+def _start(times: _Times, window: Window) -> _Times:
+    """The starts of the windows of these times."""
+    return (times - window.offset) // window.size * window.size + window.offset
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Combinations of tuples of some sources: their times by alias, and their columns."""
+
+    times: Mapping[str, Ints]
+    columns: Columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self.times.values())))
+
+    def with_partners(self, at: Ints, alias: str, times: Ints, own: Columns, rows: Ints) -> _Found:
+        """The combinations `at`, each with the tuple of `alias` at the same place of `times` and `rows`."""
+        found = {name: vector.take(at) for name, vector in self.columns.items()}
+        found |= {name: vector.take(rows) for name, vector in own.items()}
+        return _Found({**{one: picked[at] for one, picked in self.times.items()}, alias: times}, found)
+
+    def meeting(self, conditions: Sequence[Expr]) -> _Found:
+        """The combinations that meet all conditions."""
+        keep = np.ones(len(self), np.bool_)
+        for condition in conditions:
+            keep &= holds(condition, self.columns, len(self))
+        if keep.all():
+            return self
+        return _Found(
+            {alias: times[keep] for alias, times in self.times.items()},
+            {name: vector.take(keep) for name, vector in self.columns.items()},
+        )
+
+
+class _Side(KeptSource):
+    """One source of the join: its conditions, and its tuples that are kept, with the columns that the query
+    reads.
+    """
+
+    def __init__(self, query: Query, alias: str, stream: StreamDef, times: Mapping[str, str]) -> None:
+        super().__init__(alias, times[alias], _columns_kept(query, alias, stream, times))
+        self.stream = stream.name
+        parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
+        self.conditions = [part for part in parts if aliases(part) <= {alias}]
+        self.waiting = WaitingTuples(self.types)
+
+
+def _without_windows_in_conditions(query: Query) -> Query:
+    """The query without the conditions that its tuples share a window: the ranges of times decide these."""
+    windowed = frozenset(source.alias for source in query.windowed)
+    left = tuple(one for one in query.conjuncts if same_window(one.expr, windowed) is None)
+    return replace(query, conjuncts=left)
+
+
+def _of_rows(part: Expr, times: Mapping[str, str]) -> bool:
+    """True for a condition on several sources that the ranges of their times don't decide."""
+    return len(aliases(part)) > 1 and bounds_of(part, times) is None
+
+
+def _columns_kept(
+    query: Query, alias: str, stream: StreamDef, times: Mapping[str, str]
+) -> tuple[ColumnDef, ...]:
+    """The columns of a source that its rows and the conditions on several sources read."""
+    parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
+    exprs = [*(part for part in parts if _of_rows(part, times)), *(one.expr for one in query.select)]
+    read = {column.name for expr in exprs for column in columns(expr) if column.alias == alias}
+    return tuple(column for column in stream.columns if column.name in read)

@@ -1,0 +1,136 @@
+"""Rows under SELECT that a batch completes, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from tamis.bounded.timeless.minimised_alternatives import Minimal, conditions, passing
+from tamis.bounded.timeless.translate import Translation
+from tamis.expressions.nodes import Column
+from tamis.expressions.vectors import Mask, Vector
+from tamis.operators.aggregates.accumulators import Measure, PartialAggregates
+from tamis.operators.aggregates.kernels import Integers
+from tamis.operators.contract import Batch
+from tamis.operators.row_store import TextCodes, as_numbers
+from tamis.operators.synopses.columns import Column as Numbers
+from tamis.operators.synopses.columns import Ints
+from tamis.operators.synopses.evaluator import Filter
+
+Name = tuple[str, str]  # alias and column
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The data needed of each row: values of columns, and partial aggregates of other columns."""
+
+    columns: tuple[Column, ...]
+    aggregated: Mapping[Column, tuple[Measure, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Combinations of tuples and buckets.
+
+    `places`: the positions of the tuples that complete them, ascending. `columns`: values. `weights`: the
+    number of rows that each combination stands for. `aggregated`: partial aggregates of all these rows.
+    """
+
+    places: Ints
+    columns: Mapping[Name, Vector]
+    weights: Integers
+    aggregated: Mapping[Name, PartialAggregates]
+
+    @staticmethod
+    def single(places: Ints, columns: Mapping[Name, Vector], wanted: Wanted) -> Matches:
+        """Combinations of single tuples, each of which is one row."""
+        return Matches(
+            places,
+            {(one.alias, one.name): columns[one.alias, one.name] for one in wanted.columns},
+            np.ones(len(places), np.int64),
+            {
+                (one.alias, one.name): PartialAggregates.of(columns[one.alias, one.name], measures)
+                for one, measures in wanted.aggregated.items()
+            },
+        )
+
+    @staticmethod
+    def none(wanted: Wanted) -> Matches:
+        """No combinations."""
+        read = (*wanted.columns, *wanted.aggregated)
+        columns = {(one.alias, one.name): Vector.from_list([], one.type) for one in read}
+        return Matches.single(np.zeros(0, np.int64), columns, wanted)
+
+    @staticmethod
+    def merged(parts: Sequence[Matches]) -> Matches:
+        """The matches of several alternatives by position; at least one, all with the same columns and
+        measures.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        places = np.concatenate([one.places for one in parts])
+        order = np.argsort(places, kind="stable")
+        first = parts[0]
+        return Matches(
+            places[order],
+            {name: Vector.concat([one.columns[name] for one in parts]).take(order) for name in first.columns},
+            np.concatenate([one.weights for one in parts])[order],
+            {
+                name: PartialAggregates.concat([one.aggregated[name] for one in parts]).take(order)
+                for name in first.aggregated
+            },
+        )
+
+
+class Alternative(Protocol):
+    """One alternative of a query, with its state."""
+
+    @property
+    def entries(self) -> int:
+        """The number of its synopsis entries."""
+
+    def take(self, batches: Mapping[str, Batch], of: Ints) -> Matches:
+        """The matches that the tuples of batches complete. `of`: for each tuple, in order, the number of its
+        batch. The tuple is the next one of that batch.
+        """
+
+    def dumped(self) -> list[Any]:
+        """The state, as JSON."""
+
+    def restore(self, dumped: list[Any]) -> None:
+        """Restore a dumped state."""
+
+
+class AlternativeTuples:
+    """The tuples of an alternative, by the occurrences of their streams."""
+
+    def __init__(self, translation: Translation, minimal: Minimal) -> None:
+        self.query = query = minimal.conjunction
+        self._constants = translation.codes
+        # Codes of texts in the columns that define buckets: no more than entries have.
+        self._texts: TextCodes = dict(translation.codes)
+        self._conditions = [conditions(translation, minimal, alias) for alias in query.aliases]
+        self._filters = [Filter(query, minimal.closure, i) for i in range(len(query.streams))]
+
+    def belonging(self, occurrence: int, batch: Batch, rows: int) -> Mask:
+        """The mask of a batch's tuples that meet all conditions on their source and belong to this
+        alternative.
+        """
+        query = self.query
+        found = passing(self._conditions[occurrence], query.aliases[occurrence], batch, rows)
+        at = np.flatnonzero(found)
+        if len(at):
+            codes = dict(self._constants)
+            columns = {
+                node: as_numbers(batch[query.nodes[node - 1].column].take(at), codes)
+                for node in query.own(occurrence)
+            }
+            found[at] = self._filters[occurrence].keeps(columns, len(at))
+        return found
+
+    def columns(self, nodes: Iterable[int], batch: Batch) -> dict[int, Numbers]:
+        """The values of nodes of one occurrence; equal values have the same number in every batch."""
+        return {node: as_numbers(batch[self.query.nodes[node - 1].column], self._texts) for node in nodes}

@@ -1,0 +1,143 @@
+"""Evaluators of queries without aggregates over streams without event time, and of their unions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tamis.bounded.timeless.minimised_alternatives import decided_translation, minimal
+from tamis.expressions.evaluate import evaluate
+from tamis.expressions.nodes import columns
+from tamis.operators.contract import Batch, Rows
+from tamis.operators.kept_columns import kept_columns, needed
+from tamis.operators.row_store import DistinctRows
+from tamis.operators.state import pack_state, unpack_state
+from tamis.operators.timeless.alternatives import compile_alternative
+from tamis.operators.timeless.matches import Matches, Wanted
+from tamis.query.model import Catalog, Query
+
+
+class SelectProjectJoin:
+    """A query without aggregates. `given` remembers the rows of DISTINCT. It is None if the query has no
+    DISTINCT or is part of a UNION; rows may then come again.
+    """
+
+    def __init__(self, query: Query, catalog: Catalog, given: DistinctRows | None) -> None:
+        self.streams = frozenset(source.stream for source in query.sources)
+        self._query, self._given = query, given
+        translation = decided_translation(query, catalog)
+        self._kept = kept_columns(query, catalog, needed(translation))
+        shown = (c for output in query.select for c in columns(output.expr) if c.alias)
+        self._wanted = Wanted(tuple(dict.fromkeys(shown)))
+        self._alternatives = [
+            compile_alternative(translation, one, self._kept, self._wanted) for one in minimal(translation)
+        ]
+
+    def take(self, stream: str, batch: Batch, rows: int) -> Rows:
+        """See `StandingEvaluator`."""
+        return self.take_interleaved({stream: batch}, np.zeros(rows, np.int64))
+
+    def take_interleaved(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
+        """See `InterleavedInput`."""
+        return self._rows([one.take(batches, of) for one in self._alternatives])
+
+    def advance(self, stream: str, watermark: int) -> Rows:
+        """See `StandingEvaluator`. A watermark has no effect without time."""
+        return self._rows([])
+
+    def entries(self) -> int:
+        """See `StandingEvaluator`."""
+        given = 0 if self._given is None else len(self._given.rows)
+        return sum(one.entries for one in self._alternatives) + given
+
+    def dump(self) -> bytes:
+        """See `StandingEvaluator`."""
+        return pack_state(self.form(), self.dumped())
+
+    def load(self, state: bytes) -> None:
+        """See `StandingEvaluator`."""
+        self.restore(unpack_state(state, self.form()))
+
+    def form(self) -> list[Any]:
+        """The form that a state must have."""
+        names = dict(sorted(self._kept.names.items()))
+        return ["rows", self._given is not None, len(self._alternatives), names]
+
+    def dumped(self) -> list[Any]:
+        """The state, as JSON."""
+        given = None if self._given is None else self._given.dumped()
+        return [[one.dumped() for one in self._alternatives], given]
+
+    def restore(self, dumped: Sequence[Any]) -> None:
+        """Restore a dumped state."""
+        alternatives, given = dumped
+        for one, kept in zip(self._alternatives, alternatives, strict=True):
+            one.restore(kept)
+        if self._given is not None:
+            self._given.restore(given)
+
+    def _rows(self, parts: Sequence[Matches]) -> Rows:
+        found = Matches.merged([Matches.none(self._wanted), *parts])
+        at = np.repeat(np.arange(len(found.places)), found.weights.astype(np.int64))
+        made = {name: vector.take(at) for name, vector in found.columns.items()}
+        selected = {output.name: evaluate(output.expr, made, len(at)) for output in self._query.select}
+        rows = Rows(selected, found.places[at])
+        return rows if self._given is None else rows.take(self._given.new(list(selected.values())))
+
+
+class Union:
+    """The SELECTs of a union. UNION keeps the rows given by any of them; the columns have the names of the
+    first SELECT.
+    """
+
+    def __init__(self, query: Query, catalog: Catalog) -> None:
+        self.streams = frozenset(source.stream for source in query.sources)
+        self._names = [output.name for output in query.select]
+        self._given = DistinctRows() if query.distinct else None
+        self._members = [
+            SelectProjectJoin(one, catalog, DistinctRows() if one.distinct and not query.distinct else None)
+            for one in query.members
+        ]
+
+    def take(self, stream: str, batch: Batch, rows: int) -> Rows:
+        """See `StandingEvaluator`."""
+        return self.take_interleaved({stream: batch}, np.zeros(rows, np.int64))
+
+    def take_interleaved(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
+        """See `InterleavedInput`."""
+        return self._merged([one.take_interleaved(batches, of) for one in self._members])
+
+    def advance(self, stream: str, watermark: int) -> Rows:
+        """See `StandingEvaluator`."""
+        return self._merged([one.advance(stream, watermark) for one in self._members])
+
+    def entries(self) -> int:
+        """See `StandingEvaluator`."""
+        return sum(one.entries() for one in self._members) + (len(self._given.rows) if self._given else 0)
+
+    def dump(self) -> bytes:
+        """See `StandingEvaluator`."""
+        given = None if self._given is None else self._given.dumped()
+        return pack_state(self._form(), [[one.dumped() for one in self._members], given])
+
+    def load(self, state: bytes) -> None:
+        """See `StandingEvaluator`."""
+        members, given = unpack_state(state, self._form())
+        for member, dumped in zip(self._members, members, strict=True):
+            member.restore(dumped)
+        if self._given is not None:
+            self._given.restore(given)
+
+    def _form(self) -> list[object]:
+        return ["union", self._given is not None, *(one.form() for one in self._members)]
+
+    def _merged(self, members: list[Rows]) -> Rows:
+        named = [
+            Rows(dict(zip(self._names, one.columns.values(), strict=True)), one.completed) for one in members
+        ]
+        rows = Rows.concat(named)
+        rows = rows.take(np.argsort(rows.completed, kind="stable"))
+        return rows if self._given is None else rows.take(self._given.new(list(rows.columns.values())))

@@ -1,0 +1,258 @@
+"""Evaluator of aggregates of the windows of one stream, which may be joined with tables.
+
+A window consists of panes, each as long as the slide (`Panes`). A tuple is counted in its pane. When the
+watermark has passed a window's end, the window's row is computed from its panes. A pane is removed together
+with the last window that contains it. So a late tuple counts in those windows of its pane that haven't ended.
+Cumulative windows with one start have the panes in common that end with one of them or before: these become
+one pane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tamis.bounded.application_time.static_relations import query_inputs
+from tamis.declarations.definitions import Window
+from tamis.expressions.vectors import Columns
+from tamis.operators.contract import Batch, Rows
+from tamis.operators.state import pack_state, unpack_state
+from tamis.operators.windows.group_rows import GroupRows
+from tamis.operators.windows.partials import Partial
+from tamis.operators.windows.row_joins import TableJoin, chosen, with_computed_values
+from tamis.operators.windows.table import PartialTable, Places, concatenated
+from tamis.query.model import Catalog, Query
+
+# The most windows at a time, and the most pairs of an entry and a window that contains it, unless a single
+# window has more.
+_WINDOWS = 4_096
+_PAIRS = 2_000_000
+# The panes of cumulative windows are merged after each block, so smaller blocks need less work.
+_CUMULATIVE_PAIRS = 100_000
+
+Tables = list[PartialTable]
+
+
+@dataclass(frozen=True)
+class Panes:
+    """Panes are as long as the slide and are numbered in order of time, from the one that begins at the
+    offset. The window with the number w ends together with the pane w + width - 1. Of HOP and TUMBLE it
+    begins with the pane w; of CUMULATE with the last pane before its end
+    whose number is a multiple of `width`.
+
+    >>> panes = Panes(Window(slide=10, size=30, cumulative=True))
+    >>> panes.of(np.array([0, 35])).tolist(), panes.starts(np.array([-2, 0])).tolist()
+    ([0, 3], [0, 0])
+    """
+
+    window: Window
+
+    @property
+    def width(self) -> int:
+        """The number of panes in the size of a window."""
+        return self.window.size // self.window.slide
+
+    def of(self, times: Places) -> Places:
+        """The panes of times in microseconds."""
+        found: Places = (times - self.window.offset) // self.window.slide
+        return found
+
+    def ended(self, watermark: int) -> int:
+        """The last window that ends at the watermark or before."""
+        return (watermark - self.window.offset) // self.window.slide - self.width
+
+    def last_window(self, panes: Places) -> Places:
+        """The last window that contains each pane; the first one has the number of the pane - `width` + 1."""
+        return panes // self.width * self.width if self.window.cumulative else panes
+
+    def starts(self, windows: Places) -> Places:
+        """The times at which windows begin."""
+        first = windows
+        if self.window.cumulative:
+            first = (windows + self.width - 1) // self.width * self.width
+        return first * self.window.slide + self.window.offset
+
+    def ends(self, windows: Places) -> Places:
+        """The times at which windows end, which they don't include."""
+        return (windows + self.width) * self.window.slide + self.window.offset
+
+    def joined(self, panes: Places, ended: int) -> Places:
+        """The panes with those that no window still has to tell apart under one number. `ended`: the last
+        window that has ended; all panes are in later windows, too.
+        """
+        if not self.window.cumulative:
+            return panes
+        return np.where(panes < ended + self.width, panes // self.width * self.width, panes)
+
+
+def closed_windows(
+    partials: Sequence[Partial], tables: Tables, panes: Panes, first: int, last: int
+) -> Iterator[tuple[Tables, Tables]]:
+    """The tables of the windows from `first` to `last`, some windows at a time, each with the tables of the
+    panes that later windows need. The first key of the tables of windows is the number of the window.
+    """
+    width = panes.width
+    most = _CUMULATIVE_PAIRS if panes.window.cumulative else _PAIRS
+    while first <= last:
+        numbers = tables[0].keys[0]
+        at = int(np.searchsorted(numbers, first))
+        if at == len(numbers):
+            return
+        # Windows before the next pane are empty.
+        first = max(first, int(numbers[at]) - width + 1)
+        if first > last:
+            return
+        block = min(last - first + 1, _WINDOWS)
+        while block > 1 and _pairs(tables, first, first + block - 1, width) > most:
+            block //= 2
+        to = first + block - 1
+        closed = [
+            _windows(partial, _between(table, first, to + width - 1), (first, to), panes)
+            for partial, table in zip(partials, tables, strict=True)
+        ]
+        tables = open_panes(partials, tables, panes, to)
+        yield closed, tables
+        first = to + 1
+
+
+def open_panes(partials: Sequence[Partial], tables: Tables, panes: Panes, ended: int) -> Tables:
+    """The tables of the panes that windows after `ended` need."""
+    kept = [one.take(panes.last_window(np.asarray(one.keys[0], np.int64)) > ended) for one in tables]
+    if not panes.window.cumulative:
+        return kept
+    return [_joined(partial, one, panes, ended) for partial, one in zip(partials, kept, strict=True)]
+
+
+def _joined(partial: Partial, table: PartialTable, panes: Panes, ended: int) -> PartialTable:
+    """The table with the panes as one that all of its windows have in common. They are the first rows."""
+    shared = int(np.searchsorted(table.keys[0], ended + panes.width))
+    if not shared:
+        return table
+    own = table.take(slice(0, shared))
+    own = own.with_keys(panes.joined(np.asarray(own.keys[0], np.int64), ended))
+    return concatenated([partial.merged([own]), table.take(slice(shared, len(table)))])
+
+
+def _between(table: PartialTable, first: int, last: int) -> PartialTable:
+    """The rows of the panes from `first` to `last`."""
+    low, high = np.searchsorted(table.keys[0], (first, last + 1))
+    return table.take(slice(int(low), int(high)))
+
+
+def _pairs(tables: Sequence[PartialTable], first: int, last: int, width: int) -> int:
+    """An upper bound of the number of pairs of entry and window."""
+    entries = max(len(_between(table, first, last + width - 1)) for table in tables)
+    return entries * min(width, last - first + 1)
+
+
+def _windows(partial: Partial, table: PartialTable, block: tuple[int, int], panes: Panes) -> PartialTable:
+    if panes.width == 1:
+        return table
+    pane = np.asarray(table.keys[0], np.int64)
+    least = np.maximum(pane - panes.width + 1, block[0])
+    count: Places = np.maximum(np.minimum(panes.last_window(pane), block[1]) - least + 1, 0)
+    which = np.repeat(np.arange(len(pane)), count)
+    place = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    return partial.merged([table.take(which).with_keys(least[which] + place)])
+
+
+class WindowedGroups:
+    """See `StandingEvaluator`. `late` counts the tuples that arrived after one of their windows had ended,
+    and so are missing in its row.
+    """
+
+    def __init__(self, query: Query, catalog: Catalog) -> None:
+        """Raises InputError if the file of a table can't be read."""
+        assert query.window is not None
+        (source,) = query.windowed
+        stream = catalog.streams[source.stream]
+        assert stream.time is not None
+        self.streams = frozenset({stream.name})
+        self.late = 0
+        self._query = query
+        self._alias, self._time = source.alias, stream.time
+        self._panes = Panes(query.window)
+        self._join = TableJoin(query, (source.alias,), query_inputs(query, catalog).relations)
+        self._of = GroupRows(query)
+        self._tables = self._of.empty()  # the groups of panes with their partial aggregates
+        self._ended: int | None = None  # the last window that has
+
+    def take(self, stream: str, batch: Batch, rows: int) -> Rows:
+        """See `StandingEvaluator`. Only the watermark completes rows."""
+        columns = {(self._alias, name): vector for name, vector in batch.items()}
+        pane = self._panes.of(np.asarray(batch[self._time].data, np.int64))
+        late = np.zeros(rows, np.bool_)
+        for at, found in self._join.rows(columns, rows):
+            if self._ended is not None:
+                late[at[pane[at] - self._panes.width < self._ended]] = True
+            self._count(pane[at], found)
+        self.late += int(np.count_nonzero(late))
+        return self._of.nothing
+
+    def _count(self, pane: Places, found: Columns) -> None:
+        """Count combinations of a tuple and rows of tables."""
+        if self._ended is not None:
+            keep = self._panes.last_window(pane) > self._ended
+            pane, found = self._panes.joined(pane[keep], self._ended), chosen(found, keep)
+        if len(pane):
+            values = with_computed_values(self._query, found, len(pane))
+            self._tables = self._of.added(self._tables, pane, self._of.counted(values, len(pane)))
+
+    def advance(self, stream: str, watermark: int) -> Rows:
+        """See `StandingEvaluator`: the rows of the windows that have ended, in order of their ends and
+        groups.
+        """
+        last = self._panes.ended(watermark)
+        if self._ended is not None and last <= self._ended:
+            return self._of.nothing
+        panes = self._tables[0].keys[0]
+        first = int(panes[0]) - self._panes.width + 1 if len(panes) else last + 1
+        if self._ended is not None:
+            first = max(first, self._ended + 1)
+        self._ended = last
+        return self._close(first, last)
+
+    def _close(self, first: int, last: int) -> Rows:
+        """The rows of the windows from `first` to `last`, in order of windows and groups. The panes that no
+        later window has are removed.
+        """
+        parts = []
+        for closed, kept in closed_windows(self._of.partials, self._tables, self._panes, first, last):
+            windows = np.asarray(closed[0].keys[0], np.int64)
+            parts.append(self._of.rows(closed, self._panes.starts(windows), self._panes.ends(windows)))
+            self._tables = kept
+        self._tables = open_panes(self._of.partials, self._tables, self._panes, last)
+        (self._tables,) = self._of.forget(self._tables)
+        return Rows.concat([self._of.nothing, *parts])
+
+    @property
+    def passed(self) -> int | None:
+        """See `RowsInOrder`: the last microsecond of the next window that ends."""
+        if self._ended is None:
+            return None
+        return int(self._panes.ends(np.array([self._ended + 1]))[0]) - 1
+
+    def entries(self) -> int:
+        """See `StandingEvaluator`: groups of panes, and each value that `median` or `count(DISTINCT)` needs.
+        The rows of tables aren't counted.
+        """
+        return self._of.entries(self._tables)
+
+    def dump(self) -> bytes:
+        """See `StandingEvaluator`."""
+        state = [self._ended, self.late, *self._of.dump_values(), self._of.dump(self._tables)]
+        return pack_state(self._form(), state)
+
+    def load(self, state: bytes) -> None:
+        """See `StandingEvaluator`."""
+        self._ended, self.late, groups, texts, tables = unpack_state(state, self._form())
+        self._of.restore_values(groups, texts)
+        self._tables = self._of.restored(tables)
+
+    def _form(self) -> list[object]:
+        window = self._panes.window
+        more = [window.offset, window.cumulative]
+        form = ["windows", window.slide, window.size, *self._of.form(), *(more if any(more) else [])]
+        return [*form, *self._join.form()]

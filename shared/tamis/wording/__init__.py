@@ -1,0 +1,1 @@
+"""Words for users: suggestions for mistyped names, and hints on the form of files. Begin with `names`."""
