@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.offline.recordings import since_begin
-from tamis.operators.recording_runs import recorded, recordings_of, run_recordings
+from tamis.offline.standing_runs import recordings_of, run_query
+from tamis.operators.recording_runs import recorded
 from tamis.operators.time_join.replay import replay
 from tamis.persistent.dicts import PersistentDict
 from tamis.plan.model import Definition
@@ -153,7 +154,7 @@ def _standing(
             return compare_nested(alert.name, alert.query, catalog, read, reference)
     query = alert.query if alert.query.grouping is None else with_group_keys(alert.query)
     with progress(f"{alert.name}: Tamis"):
-        rows = run_recordings(query, catalog, read).rows
+        rows = run_query(query, catalog, read).rows
     with progress(f"{alert.name}: comparing {len(rows)} rows"):
         given = {**query_inputs(alert.query, catalog).relations, **reference}
         compare_rows = compare_windowed_groups if query.windowed else compare_standing
@@ -181,8 +182,7 @@ def compare_nested(
     ours, theirs = dict(recordings), dict(reference)
     for stream in nested.streams:
         inner.append(compare_nested(name, stream.query, catalog, recordings, reference))
-        read = recordings_of(stream.query, recordings)
-        made = recorded(stream, run_recordings(stream.query, catalog, read).rows)
+        made = recorded(stream, run_query(stream.query, catalog, recordings).rows)
         ours[stream.name] = theirs[stream.name] = made
     found = _compare_one(name, nested.query, catalog.with_streams(nested.streams), ours, theirs)
     tuples = sum(len(one) for one in recordings.values())
@@ -203,7 +203,7 @@ def _compare_one(
     reference: Mapping[str, Recording],
 ) -> Verdict:
     keyed = query if query.grouping is None else with_group_keys(query)
-    rows = run_recordings(keyed, catalog, recordings_of(query, recordings)).rows
+    rows = run_query(keyed, catalog, recordings).rows
     given = {**query_inputs(query, catalog).relations, **recordings_of(query, reference)}
     if query.windowed and query.timed_by is None:
         return compare_windowed_groups(name, query, given, rows.columns)

@@ -7,7 +7,6 @@ reference read it.
 from tamis.query.model.catalog import Catalog
 from tamis.query.model.queries import (
     Absence,
-    Aggregate,
     AsOfJoin,
     Conjunct,
     Grouping,
@@ -32,7 +31,6 @@ from tamis.query.model.statements import (
 
 __all__ = [
     "Absence",
-    "Aggregate",
     "AlertDef",
     "AlertOptions",
     "AsOfJoin",
