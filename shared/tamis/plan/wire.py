@@ -163,7 +163,13 @@ class WireType(Generic[T]):
                 fields.append((field.name, found.wire, field.default))
                 self._left_out[field.name] = field.default
         self.struct: type[Any] = msgspec.defstruct(
-            kind.__name__, fields, bases=(Record,), frozen=True, tag=tag, array_like=kind in _ARRAYS
+            kind.__name__,
+            fields,
+            bases=(Record,),
+            frozen=True,
+            kw_only=kind not in _ARRAYS,
+            tag=tag,
+            array_like=kind in _ARRAYS,
         )
         self._decoder: msgspec.json.Decoder[Any] = decoder(self.struct)
         self._known: dict[bytes, T] = {}

@@ -144,7 +144,7 @@ def test_a_table_that_is_no_file_or_too_large_is_told(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sql = "SELECT s.a FROM s, r WHERE s.a = r.id"
-    monkeypatch.setattr("tamis.bounded.application_time.static_relations.MOST_ROWS", 2)
+    monkeypatch.setattr("tamis.operators.tables.MOST_ROWS", 2)
     (directory / "r.csv").write_text("id,height,name\n1,5,one\n2,5,two\n3,5,three\n")
     with pytest.raises(InputError, match="more than 2 rows"):
         _answer(sql)
