@@ -249,7 +249,7 @@ class Definition:
 class StandingQuery:
     """An alert that keeps synopses and gives rows as tuples come. `version` is the plan version that made it.
 
-    `node` says what runs. A registry that has readers of an earlier release writes `sql` in its place:
+    `node` says what runs. A registry whose joiner is of an earlier release writes `sql` in its place:
     self-contained statements, the streams, tables and functions that the alert needs, and the alert. `inputs`
     has each stream that it reads once, under the empty alias; `filter` lets pass what any of its occurrences
     may need; `time` is empty if the stream has none. `key` names the columns of SELECT by which its rows
@@ -267,7 +267,7 @@ class StandingQuery:
     for_: int | None = None
     proven: bool = True  # its memory was; else it runs since it was allowed to
     node: Node | None = None
-    sql: Sql | None = None
+    sql: Sql | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
