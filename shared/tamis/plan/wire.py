@@ -75,8 +75,6 @@ _LATER = frozenset(
         "former",
         "origin",
         "begin",
-        "node",
-        "sql",
     )
 )
 
