@@ -1,7 +1,8 @@
 """Start of the joiner with queries that keep synopses: from the nodes of a plan, beside the same from SQL.
 
 SQL is what plans carried before: statements of the streams and of the alert, which each task parsed,
-translated and proved once more. Both sides are fresh processes, which import what they need and make every operator.
+translated and proved once more. Both sides are fresh processes, which import what they need and make all
+operators.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ CREATE STREAM bids (item INT KEY, price INT CHECK (price BETWEEN 0 AND 999)) WIT
 CREATE STREAM asks (item INT KEY, price INT CHECK (price BETWEEN 0 AND 999)) WITH (keys = 100);
 """
 FORMS = (
-    "SELECT window_end, station, avg(temp) AS mean FROM HOP(air, ts, INTERVAL '1' MINUTE, INTERVAL '5' MINUTE)"
-    " WHERE rh > {0} GROUP BY window_end, station HAVING avg(temp) > 30",
+    "SELECT window_end, station, avg(temp) AS mean"
+    " FROM HOP(air, ts, INTERVAL '1' MINUTE, INTERVAL '5' MINUTE) WHERE rh > {0}"
+    " GROUP BY window_end, station HAVING avg(temp) > 30",
     "SELECT station, max(temp) - min(temp) AS rise"
-    " FROM SESSION(air PARTITION BY station, ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR) GROUP BY station, window_start HAVING max(temp) > {0}",
+    " FROM SESSION(air PARTITION BY station, ts, INTERVAL '1' MINUTE, INTERVAL '1' HOUR)"
+    " GROUP BY station, window_start HAVING max(temp) > {0}",
     "SELECT a.station, a.ts, s.temp FROM air a ASOF JOIN surface s ON a.station = s.station AND a.ts >= s.ts"
     " WHERE a.temp > {0}",
     "SELECT item, count(*) AS n FROM bids WHERE price > {0} GROUP BY item",
@@ -98,7 +101,7 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"queries": queries, "quick": quick},
         (
-            "CPU time of a fresh process that imports what it needs, reads the document and makes all operators",
+            "CPU time of a process that imports what it needs, reads the document and makes all operators",
             "nodes: the whole plan, with its streams, topics and inputs; SQL: the statements alone",
             f"nodes take {rows[0]['CPU, s'] / rows[1]['CPU, s']:.2f} of the time of SQL",  # type: ignore[operator]
         ),

@@ -31,8 +31,8 @@ ORDER = ("alerts", "joiner", "registry", "edge")
 
 @dataclass(frozen=True)
 class Base:
-    """A commit from which docs/upgrade.md promises an upgrade; `via`: first to this one; `back`: and back from
-    this version, in reverse order.
+    """A commit from which docs/upgrade.md promises an upgrade. `via`: first to this one. `back`: and back to
+    it, in reverse order.
     """
 
     commit: str
