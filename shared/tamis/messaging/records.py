@@ -24,7 +24,6 @@ time has no "event_time", and its `activation` is a place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -279,9 +278,6 @@ class Frontier:
     sizes: dict[str, Count] = field(default_factory=dict)
     # By replaced definition, "alert@version": tuples from before its successor that can still be joined.
     waiting: dict[str, Count] = field(default_factory=dict)
-    # By standing query, "alert@version": the columns of its rows that are times, if there are any. The alerts
-    # service can't tell them from the plan, which has the query as SQL.
-    times: dict[str, Sequence[str]] = field(default_factory=dict)
     # True if the partition's next record is made, and comes with the next batch.
     next_waits: bool = False
 
