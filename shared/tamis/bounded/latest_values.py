@@ -28,7 +28,7 @@ from tamis.difference_bounds import Bound
 from tamis.durations import seconds
 from tamis.expressions.sql_text import identifier, interval
 from tamis.operators.application_time.arrivals import Arrival
-from tamis.query.model import AsOfJoin, Catalog, Output, Query, Source
+from tamis.query.model import AsOfJoin, Catalog, LatestValueJoin, Output, Source, TimelessSelect
 
 LATEST = "latest values (waiting tuples and one for each key)"
 # The age bound of a proposed repair: the user puts their own.
@@ -43,9 +43,9 @@ class _Term:
     text: str
 
 
-def memory_verdict(query: Query, catalog: Catalog) -> Memory:
+def memory_verdict(query: LatestValueJoin, catalog: Catalog) -> Memory:
     """The verdict on a query with ASOF JOIN."""
-    pairs = list(zip(query.sources[1:], query.asof, strict=True))
+    pairs = list(zip(query.sources[1:], query.joins, strict=True))
     for source, join in pairs:
         values = _values(source, join, catalog)
         if join.most is None and values.count == math.inf and not _limited_by_keys(source, join, catalog):
@@ -110,7 +110,7 @@ def _values(source: Source, join: AsOfJoin, catalog: Catalog) -> _Term:
     """The number of values of the equated columns; 0 if no tuple of the source meets its conditions."""
     columns = dict.fromkeys(column for _, column in join.keys)
     outputs = tuple(Output(f"{column.alias}.{column.name}", column) for column in columns)
-    cases = limited_cases(Query((source,), join.filters, outputs, True, True), catalog)
+    cases = limited_cases(TimelessSelect((source,), join.filters, outputs, distinct=True), catalog)
     if cases is None:
         return _Term(0, "0")
     if not columns:
@@ -131,7 +131,7 @@ def _limited_by_keys(source: Source, join: AsOfJoin, catalog: Catalog) -> bool:
     return found.count < math.inf
 
 
-def _unbounded(query: Query, source: Source, join: AsOfJoin, catalog: Catalog) -> Memory:
+def _unbounded(query: LatestValueJoin, source: Source, join: AsOfJoin, catalog: Catalog) -> Memory:
     """`source` has equated columns that may always have a new value."""
     stream = catalog.streams[source.stream]
     free = list(_free(source, join, catalog))

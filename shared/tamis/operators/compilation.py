@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Protocol, runtime_checkable
+from typing import Protocol, assert_never, runtime_checkable
 
 import numpy as np
 import orjson
@@ -29,7 +29,22 @@ from tamis.operators.timeless.groups import Groups
 from tamis.operators.timeless.rows import SelectProjectJoin, Union
 from tamis.operators.windows.groups import WindowedGroups
 from tamis.operators.windows.sessions import SessionGroups
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
+from tamis.query.model import (
+    AlertDef,
+    ApplicationTimeSelect,
+    ApplicationTimeUnion,
+    Catalog,
+    DerivedDef,
+    JoinByTime,
+    LatestValueJoin,
+    NestedQuery,
+    Query,
+    SessionGroupBy,
+    TimelessGroupBy,
+    TimelessSelect,
+    TimelessUnion,
+    WindowGroupBy,
+)
 from tamis.query.parse import catalog_of
 
 
@@ -45,9 +60,7 @@ class RowsInOrder(Protocol):
 class NestedEvaluator:
     """See `StandingEvaluator`. `late` counts the tuples that arrived too late for one of its queries."""
 
-    def __init__(self, query: Query, catalog: Catalog) -> None:
-        nested = query.nested
-        assert nested is not None
+    def __init__(self, nested: NestedQuery, catalog: Catalog) -> None:
         self._inner: list[tuple[StreamDef, StandingEvaluator]] = []
         for stream in nested.streams:
             self._inner.append((stream, _standing(stream.query, catalog)))
@@ -142,21 +155,29 @@ def _catalog(sql: str, file_access: FileAccess) -> Catalog:
 
 def compile_query(query: Query, catalog: Catalog) -> StandingEvaluator | None:
     """The standing query of a query, with empty state; None for a join by time."""
-    if query.nested is not None:
-        return NestedEvaluator(query, catalog)
-    if query.timeless:
-        return _timeless(query, catalog)
-    if query.asof:
-        return LatestValues(query, catalog)
-    if query.timed_by is not None:
-        return TimedJoin(query, catalog)
-    if query.session is not None:
-        return SessionGroups(query, catalog)
-    if query.grouping is not None:
-        return WindowedGroups(query, catalog)
-    if query.in_time or open_ended(query, catalog):
-        return ApplicationTimeQuery(query, catalog)
-    return None
+    match query:
+        case JoinByTime() if query.timed_by is not None:
+            return TimedJoin(query, catalog)
+        case JoinByTime():
+            return ApplicationTimeQuery(query, catalog) if open_ended(query, catalog) else None
+        case LatestValueJoin():
+            return LatestValues(query, catalog)
+        case WindowGroupBy():
+            return WindowedGroups(query, catalog)
+        case SessionGroupBy():
+            return SessionGroups(query, catalog)
+        case TimelessSelect():
+            return SelectProjectJoin(query, catalog, DistinctRows() if query.distinct else None)
+        case TimelessGroupBy():
+            return Groups(query, query.grouping, catalog)
+        case TimelessUnion():
+            return Union(query, catalog)
+        case ApplicationTimeSelect() | ApplicationTimeUnion():
+            return ApplicationTimeQuery(query, catalog)
+        case NestedQuery():
+            return NestedEvaluator(query, catalog)
+        case _:
+            assert_never(query)
 
 
 def _standing(query: Query, catalog: Catalog) -> StandingEvaluator:
@@ -164,11 +185,3 @@ def _standing(query: Query, catalog: Catalog) -> StandingEvaluator:
     found = compile_query(query, catalog)
     assert found is not None, "rows of aggregates are taken in application time or in windows"
     return found
-
-
-def _timeless(query: Query, catalog: Catalog) -> StandingEvaluator:
-    if query.members:
-        return Union(query, catalog)
-    if query.grouping is not None:
-        return Groups(query, query.grouping, catalog)
-    return SelectProjectJoin(query, catalog, DistinctRows() if query.distinct else None)

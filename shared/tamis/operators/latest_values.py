@@ -17,7 +17,7 @@ from tamis.operators.contract import Batch, Rows
 from tamis.operators.latest_candidates import Candidates
 from tamis.operators.row_store import KeptSource, WaitingTuples
 from tamis.operators.state import pack_state, unpack_state
-from tamis.query.model import AsOfJoin, Catalog, Query
+from tamis.query.model import AsOfJoin, Catalog, LatestValueJoin
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -26,11 +26,11 @@ Joined = dict[tuple[str, str], Vector]
 _NEVER = -(1 << 63)
 
 
-def read_columns(query: Query, alias: str, catalog: Catalog) -> tuple[ColumnDef, ...]:
+def read_columns(query: LatestValueJoin, alias: str, catalog: Catalog) -> tuple[ColumnDef, ...]:
     """The columns of a source of a query with ASOF JOIN that the query reads, in the order of the stream."""
     exprs: list[Expr] = [conjunct.expr for conjunct in query.conjuncts]
     exprs += [output.expr for output in query.select]
-    for join in query.asof:
+    for join in query.joins:
         exprs += [column for pair in join.keys for column in pair]
         exprs += [conjunct.expr for conjunct in join.filters]
     read = {column.name for expr in exprs for column in columns(expr) if column.alias == alias}
@@ -43,7 +43,7 @@ class LatestValues:
     own, if they are of the first stream; for rows that are already decided, if they are of another.
     """
 
-    def __init__(self, query: Query, catalog: Catalog) -> None:
+    def __init__(self, query: LatestValueJoin, catalog: Catalog) -> None:
         self._query = query
         streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
         self.streams = frozenset(source.stream for source in query.sources)
@@ -52,7 +52,7 @@ class LatestValues:
             KeptSource(alias, str(stream.time), read_columns(query, alias, catalog))
             for alias, stream in streams.items()
         ]
-        self._first, self._joined = sources[0], list(zip(query.asof, sources[1:], strict=True))
+        self._first, self._joined = sources[0], list(zip(query.joins, sources[1:], strict=True))
         self._roles = {stream: [a for a, s in streams.items() if s.name == stream] for stream in self.streams}
         own = {self._first.alias}
         self._before = [c.expr for c in query.conjuncts if aliases(c.expr) == own]
@@ -162,7 +162,7 @@ class LatestValues:
     def _form(self) -> list[object]:
         joins = [
             [join.alias, [[a.alias, a.name, b.name] for a, b in join.keys], join.least, join.most, join.outer]
-            for join in self._query.asof
+            for join in self._query.joins
         ]
         return ["latest values", joins, *(one.form() for one in (self._first, *(s for _, s in self._joined)))]
 

@@ -9,6 +9,7 @@ files were run one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,20 @@ from tamis.operators.contract import (
 )
 from tamis.operators.windows.groups import WindowedGroups
 from tamis.operators.windows.sessions import SessionGroups
-from tamis.query.model import Catalog, NestedQuery, Query
+from tamis.query.model import (
+    ApplicationTimeSelect,
+    ApplicationTimeUnion,
+    Catalog,
+    JoinByTime,
+    LatestValueJoin,
+    NestedQuery,
+    Query,
+    SessionGroupBy,
+    TimelessGroupBy,
+    TimelessSelect,
+    TimelessUnion,
+    WindowGroupBy,
+)
 from tamis.recordings.typed import ORDER, Recording
 
 # Tuples of a batch: enough for the work in columns to dominate, and few enough to fit in the cache. Windows
@@ -115,12 +129,16 @@ def _arrival_order(
     return names, stream_of, row
 
 
-def run_windowed(query: Query, catalog: Catalog, recording: Recording) -> RecordedRun:
+def run_windowed(
+    query: WindowGroupBy | SessionGroupBy, catalog: Catalog, recording: Recording
+) -> RecordedRun:
     """Run a query with aggregates of windows over the recording of its stream, to its end; the rows are in
     order of the ends of their windows.
     """
-    evaluator = WindowedGroups if query.session is None else SessionGroups
-    standing = evaluator(query, catalog)
+    if isinstance(query, WindowGroupBy):
+        standing: WindowedGroups | SessionGroups = WindowedGroups(query, catalog)
+    else:
+        standing = SessionGroups(query, catalog)
     stream = recording.stream
     assert stream.time is not None
     order = np.argsort(recording.reached, kind="stable")
@@ -159,28 +177,27 @@ def run_recordings(query: Query, catalog: Catalog, recordings: Mapping[str, Reco
 
     A join by time has so many rows that those which a query reads in windows aren't all in memory at once.
     """
-    if query.nested is not None and not any(one.timed_by for one in _inner(query.nested)):
-        return _run_nested(query, query.nested, catalog, recordings)
-    if query.windowed and query.timed_by is None:
+    if isinstance(query, WindowGroupBy | SessionGroupBy):
         (source,) = query.windowed
         return run_windowed(query, catalog, recordings[source.stream])
+    if isinstance(query, NestedQuery) and not any(isinstance(one.query, JoinByTime) for one in query.streams):
+        return _run_nested(query, catalog, recordings)
     standing = compile_query(query, catalog)
     assert standing is not None, "every query that keeps synopses is a standing query"
-    if query.timeless:
-        return run_timeless(standing, recordings)
-    if query.asof or query.timed_by is not None or query.nested is not None:
-        return run_in_application_time(standing, recordings, BATCH)
-    return run_in_application_time(standing, recordings)
+    match query:
+        case TimelessSelect() | TimelessGroupBy() | TimelessUnion():
+            return run_timeless(standing, recordings)
+        case LatestValueJoin() | NestedQuery():
+            return run_in_application_time(standing, recordings, BATCH)
+        case JoinByTime() if query.timed_by is not None:
+            return run_in_application_time(standing, recordings, BATCH)
+        case JoinByTime() | ApplicationTimeSelect() | ApplicationTimeUnion():
+            return run_in_application_time(standing, recordings)
+        case _:
+            assert_never(query)
 
 
-def _inner(nested: NestedQuery) -> Iterator[Query]:
-    """The queries whose rows a query reads."""
-    yield from (stream.query for stream in nested.streams)
-
-
-def _run_nested(
-    query: Query, nested: NestedQuery, catalog: Catalog, recordings: Mapping[str, Recording]
-) -> RecordedRun:
+def _run_nested(nested: NestedQuery, catalog: Catalog, recordings: Mapping[str, Recording]) -> RecordedRun:
     """A query over rows of aggregates: first all of these rows, then the query over them. In a fleet rows are
     passed on when they arise; the result is the same, because they arise in order of event time.
     """

@@ -28,7 +28,7 @@ from tamis.operators.contract import Batch, Rows
 from tamis.operators.kept_columns import KeptColumns, Values, kept_columns, needed
 from tamis.operators.row_store import DistinctRows
 from tamis.operators.state import number_from_text, number_to_text, pack_state, unpack_state
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, InApplicationTime, JoinByTime, SelectQuery, is_distinct, selects_of
 
 Nodes = list[Bound | None]  # the values of a tuple at the nodes of an alternative
 
@@ -113,7 +113,7 @@ class Branch:
 class Select:
     """One SELECT of the query."""
 
-    def __init__(self, query: Query, catalog: Catalog) -> None:
+    def __init__(self, query: SelectQuery, catalog: Catalog) -> None:
         self.query = query
         self.inputs = query_inputs(query, catalog)
         translation = decided_translation(query, self.inputs)
@@ -151,12 +151,13 @@ def whole(shown: Shown) -> Values:
 class ApplicationTimeQuery:
     """A query in application time: see `StandingEvaluator`. `late`: see `CountsLate`."""
 
-    def __init__(self, query: Query, catalog: Catalog) -> None:
+    def __init__(self, query: InApplicationTime | JoinByTime, catalog: Catalog) -> None:
         self._query = query
-        self._given = DistinctRows() if query.distinct else None
-        members = query.members or (query,)
+        distinct = is_distinct(query)
+        self._given = DistinctRows() if distinct else None
+        members = selects_of(query)
         self._selects = [Select(member, catalog) for member in members]
-        self._own = [DistinctRows() if one.distinct and not query.distinct else None for one in members]
+        self._own = [DistinctRows() if is_distinct(one) and not distinct else None for one in members]
         self._time = {
             source.stream: catalog.streams[source.stream].time
             for source in query.sources
@@ -310,7 +311,7 @@ class ApplicationTimeQuery:
             own: list[int] = []
             for place, (of, chosen, count) in enumerate(found):
                 if of == number:
-                    often = 1 if select.query.distinct else count
+                    often = 1 if is_distinct(select.query) else count
                     own.extend([place] * often)
                     for alias, kept in by_alias.items():
                         kept.extend([chosen[alias]] * often)

@@ -35,7 +35,7 @@ from tamis.operators.state import pack_state, unpack_state
 from tamis.operators.time_join.key_codes import KeyCodes
 from tamis.operators.time_join.temporal_join import BLOCK, blocks, expand, windows
 from tamis.operators.windows.row_joins import JoinStep, join_steps
-from tamis.query.model import Catalog, Query, same_window
+from tamis.query.model import Catalog, JoinByTime, same_window
 
 Ints = NDArray[np.int64]
 
@@ -45,7 +45,7 @@ _NEVER = -(1 << 62)
 class TimedJoin:
     """See `StandingEvaluator`. `late` counts the tuples that came too late for some of their rows."""
 
-    def __init__(self, query: Query, catalog: Catalog) -> None:
+    def __init__(self, query: JoinByTime, catalog: Catalog) -> None:
         assert query.timed_by is not None
         query = _without_windows_in_conditions(query)
         self._query, self._first = query, str(query.timed_by)
@@ -240,7 +240,7 @@ class _Side(KeptSource):
     reads.
     """
 
-    def __init__(self, query: Query, alias: str, stream: StreamDef, times: Mapping[str, str]) -> None:
+    def __init__(self, query: JoinByTime, alias: str, stream: StreamDef, times: Mapping[str, str]) -> None:
         super().__init__(alias, times[alias], _columns_kept(query, alias, stream, times))
         self.stream = stream.name
         parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
@@ -248,7 +248,7 @@ class _Side(KeptSource):
         self.waiting = WaitingTuples(self.types)
 
 
-def _without_windows_in_conditions(query: Query) -> Query:
+def _without_windows_in_conditions(query: JoinByTime) -> JoinByTime:
     """The query without the conditions that its tuples share a window: the ranges of times decide these."""
     windowed = frozenset(source.alias for source in query.windowed)
     left = tuple(one for one in query.conjuncts if same_window(one.expr, windowed) is None)
@@ -261,7 +261,7 @@ def _of_rows(part: Expr, times: Mapping[str, str]) -> bool:
 
 
 def _columns_kept(
-    query: Query, alias: str, stream: StreamDef, times: Mapping[str, str]
+    query: JoinByTime, alias: str, stream: StreamDef, times: Mapping[str, str]
 ) -> tuple[ColumnDef, ...]:
     """The columns of a source that its rows and the conditions on several sources read."""
     parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]

@@ -37,7 +37,7 @@ from tamis.operators.synopses.row_numbering import RowNumbering, firsts, grown
 from tamis.operators.timeless.alternatives import compile_alternative
 from tamis.operators.timeless.matches import Alternative, Matches, Wanted
 from tamis.query.computed_columns import computed_by_stream, with_computed, with_values
-from tamis.query.model import Catalog, Grouping, Query
+from tamis.query.model import Catalog, Grouping, TimelessGroupBy
 
 
 class GroupRows:
@@ -96,7 +96,7 @@ class Groups:
     new row.
     """
 
-    def __init__(self, query: Query, grouping: Grouping, catalog: Catalog) -> None:
+    def __init__(self, query: TimelessGroupBy, grouping: Grouping, catalog: Catalog) -> None:
         catalog = with_computed(catalog, query)
         self.streams = frozenset(source.stream for source in query.sources)
         self._query, self._grouping = query, grouping

@@ -17,7 +17,7 @@ from tamis.operators.row_store import DistinctRows
 from tamis.operators.state import pack_state, unpack_state
 from tamis.operators.timeless.alternatives import compile_alternative
 from tamis.operators.timeless.matches import Matches, Wanted
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, TimelessSelect, TimelessUnion
 
 
 class SelectProjectJoin:
@@ -25,7 +25,7 @@ class SelectProjectJoin:
     DISTINCT or is part of a UNION; rows may then come again.
     """
 
-    def __init__(self, query: Query, catalog: Catalog, given: DistinctRows | None) -> None:
+    def __init__(self, query: TimelessSelect, catalog: Catalog, given: DistinctRows | None) -> None:
         self.streams = frozenset(source.stream for source in query.sources)
         self._query, self._given = query, given
         translation = decided_translation(query, catalog)
@@ -93,7 +93,7 @@ class Union:
     first SELECT.
     """
 
-    def __init__(self, query: Query, catalog: Catalog) -> None:
+    def __init__(self, query: TimelessUnion, catalog: Catalog) -> None:
         self.streams = frozenset(source.stream for source in query.sources)
         self._names = [output.name for output in query.select]
         self._given = DistinctRows() if query.distinct else None

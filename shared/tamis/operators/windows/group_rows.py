@@ -27,7 +27,7 @@ from tamis.operators.windows.partials import (
     value,
 )
 from tamis.operators.windows.table import PartialTable, Places
-from tamis.query.model import Aggregate, Query
+from tamis.query.model import Aggregate, SessionGroupBy, WindowGroupBy
 
 Tables = list[PartialTable]
 
@@ -49,9 +49,8 @@ class GroupRows:
     values of groups and texts, which tables have as numbers.
     """
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: WindowGroupBy | SessionGroupBy) -> None:
         grouping = query.grouping
-        assert grouping is not None
         self._query, self._grouping = query, grouping
         self.by = tuple(column for column in grouping.by if column.name not in WINDOW_COLUMNS)
         self.partials = partials(grouping.aggregates)

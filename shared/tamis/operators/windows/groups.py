@@ -23,7 +23,7 @@ from tamis.operators.windows.group_rows import GroupRows
 from tamis.operators.windows.partials import Partial
 from tamis.operators.windows.row_joins import TableJoin, chosen, with_computed_values
 from tamis.operators.windows.table import PartialTable, Places, concatenated
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, WindowGroupBy
 
 # The most windows at a time, and the most pairs of an entry and a window that contains it, unless a single
 # window has more.
@@ -163,9 +163,8 @@ class WindowedGroups:
     and so are missing in its row.
     """
 
-    def __init__(self, query: Query, catalog: Catalog) -> None:
+    def __init__(self, query: WindowGroupBy, catalog: Catalog) -> None:
         """Raises InputError if the file of a table can't be read."""
-        assert query.window is not None
         (source,) = query.windowed
         stream = catalog.streams[source.stream]
         assert stream.time is not None

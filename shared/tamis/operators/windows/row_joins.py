@@ -19,7 +19,7 @@ from tamis.expressions.nodes import Call, Column, Expr, aliases, columns
 from tamis.expressions.vectors import Columns, Mask, Vector
 from tamis.operators.windows.table import Places
 from tamis.query.computed_columns import meaning
-from tamis.query.model import Query
+from tamis.query.model import Query, SessionGroupBy, WindowGroupBy
 from tamis.recordings.typed import Recording
 
 # The most combinations that are evaluated at a time, unless a single tuple has more.
@@ -132,7 +132,12 @@ class TableJoin:
     rows of the tables by name.
     """
 
-    def __init__(self, query: Query, streams: Sequence[str], relations: Mapping[str, Recording]) -> None:
+    def __init__(
+        self,
+        query: WindowGroupBy | SessionGroupBy,
+        streams: Sequence[str],
+        relations: Mapping[str, Recording],
+    ) -> None:
         known = frozenset(streams)
         parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
         self._filters = [part for part in parts if aliases(part) <= known]
@@ -179,18 +184,18 @@ def chosen(columns_: Columns, keep: Mask) -> Columns:
     return {name: vector.take(keep) for name, vector in columns_.items()}
 
 
-def columns_read(query: Query) -> frozenset[tuple[str, str]]:
+def columns_read(query: WindowGroupBy | SessionGroupBy) -> frozenset[tuple[str, str]]:
     """The columns of sources that the conditions, groups and aggregates of a query read."""
-    assert query.grouping is not None
-    aggregated = [c for one in query.grouping.aggregates for c in (one.column, one.order) if c is not None]
+    grouping = query.grouping
+    aggregated = [c for one in grouping.aggregates for c in (one.column, one.order) if c is not None]
     read: list[Expr] = [conjunct.expr for conjunct in query.conjuncts]
-    read += [meaning(column, query) for column in (*query.grouping.by, *aggregated)]
+    read += [meaning(column, query) for column in (*grouping.by, *aggregated)]
     return frozenset((column.alias, column.name) for expr in read for column in columns(expr))
 
 
-def with_computed_values(query: Query, found: Columns, size: int) -> Columns:
+def with_computed_values(query: WindowGroupBy | SessionGroupBy, found: Columns, size: int) -> Columns:
     """Columns of combinations with those that the query computes from them."""
-    if query.grouping is None or not query.grouping.computed:
+    if not query.grouping.computed:
         return found
     new: dict[tuple[str, str], Vector] = {}
     for alias, column in query.grouping.computed:

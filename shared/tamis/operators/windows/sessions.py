@@ -26,7 +26,7 @@ from tamis.operators.time_join.key_codes import DictionaryEncoder
 from tamis.operators.windows.group_rows import Counted, GroupRows, Tables, places
 from tamis.operators.windows.row_joins import TableJoin, with_computed_values
 from tamis.operators.windows.table import Places
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, SessionGroupBy
 
 # Before every event time.
 _NONE = -(2**63)
@@ -64,9 +64,8 @@ class SessionGroups:
     watermark had passed them and no session was open that began before them.
     """
 
-    def __init__(self, query: Query, catalog: Catalog) -> None:
+    def __init__(self, query: SessionGroupBy, catalog: Catalog) -> None:
         session, (source,) = query.session, query.sources
-        assert session is not None
         stream = catalog.streams[source.stream]
         assert stream.time is not None
         self.streams = frozenset({stream.name})

@@ -21,7 +21,7 @@ from tamis.operators import recording_runs
 from tamis.operators.compilation import compile_query
 from tamis.operators.windows.sessions import SessionGroups
 from tamis.planning.explain import explain
-from tamis.query.model import Catalog
+from tamis.query.model import Catalog, SessionGroupBy
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
@@ -212,7 +212,9 @@ def test_no_session_begins_with_a_late_reading() -> None:
         "k": Vector(np.array([k for _, k in read], object)),
     }
     recording = Recording(catalog.streams["s"], columns, np.zeros(len(read), np.bool_), {}, 0)
-    found = recording_runs.run_windowed(catalog.alerts["q"].query, catalog, recording)
+    query = catalog.alerts["q"].query
+    assert isinstance(query, SessionGroupBy)
+    found = recording_runs.run_windowed(query, catalog, recording)
     expected: list[Row] = [("p", 10, 13, 1), ("p", 20, 23, 1), ("p", 30, 35, 3)]
     assert _sorted(_listed(found.rows.columns)) == _sorted(expected)
     assert found.late == 3
@@ -232,6 +234,7 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
             for at in range(len(file))
         ]
         stream, query = asked.catalog.streams["s"], asked.catalog.alerts["q"].query
+        assert isinstance(query, SessionGroupBy)
         nothing = np.zeros(len(tuples), np.bool_)
         recording = Recording(stream, _batch(asked, tuples), nothing, {}, 0, None, tuple(map(len, files)))
         found = recording_runs.run_windowed(query, asked.catalog, recording)
