@@ -10,7 +10,7 @@ import duckdb
 from benchmarks.harness import Cell, Result, Say, medians
 from benchmarks.late_streams import DELAY, EVERY, STATIONS, STREAMS, TUPLES, Streams, store, two_streams
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
+from tamis.planning.physical.lowering import standing_evaluator
 
 NAME = "latest_values"
 BATCH = 65_536  # tuples of each stream between two watermarks

@@ -33,10 +33,10 @@ from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
 from tamis.messaging.records import Frontier, progress_record
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import PLANS, stream_topic
-from tamis.operators.compilation import standing_evaluator
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Plan
 from tamis.planning.build import first_plan
+from tamis.planning.physical.lowering import standing_evaluator
 from tamis.query.parse import catalog_of
 from tamis.settings import KafkaSettings
 from tamis.sizing.figures import FILE, UnitCost, written

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.harness import Cell, Result, Say, medians
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
+from tamis.planning.physical.lowering import standing_evaluator
 
 NAME = "windows"
 TUPLES = 1_000_000

@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.harness import Cell, Result, Say
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
 from tamis.planning.explain import explain
+from tamis.planning.physical.lowering import standing_evaluator
 from tamis.query.parse import catalog_of
 
 NAME = "bounded.counting"

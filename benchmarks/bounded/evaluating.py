@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from benchmarks.harness import Cell, Result, Say
 from tamis.errors import UnavailableError
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
 from tamis.planning.explain import explain
+from tamis.planning.physical.lowering import standing_evaluator
 from tamis.query.parse import catalog_of
 
 NAME = "bounded.evaluating"

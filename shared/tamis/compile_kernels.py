@@ -20,11 +20,11 @@ from tamis.expressions.vectors import Vector
 from tamis.omission.batch import retained_by_key
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
-from tamis.operators.compilation import standing_evaluator
 from tamis.operators.latest_candidates import latest
 from tamis.operators.synopses.row_numbering import BucketMaxima
 from tamis.operators.time_join import slot_kernels
 from tamis.operators.time_join.temporal_join import expand, windows
+from tamis.planning.physical.lowering import standing_evaluator
 from tamis.predicates.bitmap import Bitmap
 from tamis.predicates.evaluation import Dispatcher
 from tamis.predicates.matching import implies

@@ -15,11 +15,12 @@ from tamis.analysis.conjuncts import flatten_and
 from tamis.analysis.contradictions import compares_with_null, fewest
 from tamis.analysis.possible_values import ANYTHING, Values, possible
 from tamis.analysis.value_constraints import narrowed
+from tamis.declarations.aggregates import Aggregate
 from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type, columns, substitute
 from tamis.expressions.sql_text import to_sql
 from tamis.query.computed_columns import meaning
-from tamis.query.model import Aggregate, Grouping, Query, grouping_of
+from tamis.query.model import Grouping, Query, grouping_of
 
 _WITHIN = ("min", "max", "avg", "median", "percentile_cont", "percentile_disc", "arg_min", "arg_max")
 # The greatest spread as a share of the range, and the share's power.

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from tamis.bounded.joined_tables import JoinedTables, ValueLimits
 from tamis.bounded.memory import Memory
-from tamis.bounded.timeless.aggregates import needs_all_values
 from tamis.bounded.timeless.repairs import MOST_CHANGES
+from tamis.declarations.aggregates import needs_all_values
 from tamis.declarations.definitions import WINDOW_COLUMNS, Rate
 from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound

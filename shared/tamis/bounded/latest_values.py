@@ -20,14 +20,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tamis.bounded.application_time.translate import rate_of
 from tamis.bounded.joined_tables import limited_cases
 from tamis.bounded.memory import Memory, no_number, sentences, undeclared
 from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.durations import seconds
 from tamis.expressions.sql_text import identifier, interval
-from tamis.operators.application_time.arrivals import Arrival
+from tamis.operators.application_time.arrivals import Arrival, rate_of
 from tamis.query.model import AsOfJoin, Catalog, LatestValueJoin, Output, Source, TimelessSelect
 
 LATEST = "latest values (waiting tuples and one for each key)"

@@ -30,14 +30,13 @@ from dataclasses import dataclass, replace
 
 from tamis.analysis.conjuncts import Analysis, analyse
 from tamis.analysis.equality_classes import classes
-from tamis.bounded.application_time.translate import rate_of
 from tamis.bounded.memory import EMPTY, Memory, no_number, sentences, undeclared
 from tamis.declarations.definitions import Rate
 from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column
-from tamis.operators.application_time.arrivals import Arrival
+from tamis.operators.application_time.arrivals import Arrival, rate_of
 from tamis.plan.model import Kept
 from tamis.query.model import Catalog, JoinByTime, NestedQuery
 

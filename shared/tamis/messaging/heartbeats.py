@@ -40,19 +40,21 @@ class SinkState(Struct, frozen=True, kw_only=True):
 
 class Heartbeat(Struct, frozen=True, kw_only=True):
     """A sign of life. `time` is the wall clock in microseconds. `host` and `pid` name the process, for
-    those who have to end it when it hangs. `sinks` has the sinks of a worker by name.
+    those who have to end it when it hangs. `sinks` has the sinks of a worker by name. `nodes`: the joiner
+    reads plans whose queries are nodes; one of an earlier release reads SQL alone.
     """
 
     time: Integer
     host: Text = ""
     pid: Count = 0
     sinks: dict[str, SinkState] = {}
+    nodes: bool = False
 
     @staticmethod
-    def of_this_process(sinks: dict[str, SinkState] | None = None) -> Heartbeat:
+    def of_this_process(sinks: dict[str, SinkState] | None = None, *, nodes: bool = False) -> Heartbeat:
         """A sign of life of the process that calls it, now."""
         now = time.time_ns() // 1000
-        return Heartbeat(time=now, host=socket.gethostname(), pid=os.getpid(), sinks=sinks or {})
+        return Heartbeat(time=now, host=socket.gethostname(), pid=os.getpid(), sinks=sinks or {}, nodes=nodes)
 
     def to_bytes(self) -> bytes:
         """The record's value."""

@@ -13,9 +13,9 @@ from tamis.declarations.watches import WindowFunction
 from tamis.errors import InputError, NotAcceptedError
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.offline.recordings import since_begin
+from tamis.offline.standing_runs import run_query
 from tamis.offline.wording import Wording
 from tamis.operators.contract import WITHDRAWN, Rows
-from tamis.operators.recording_runs import run_recordings
 from tamis.operators.time_join.replay import Replay, replay
 from tamis.persistent.dicts import PersistentDict
 from tamis.planning.build import first_plan
@@ -125,7 +125,7 @@ def _standing_rows(
 def _played(
     query: Query, catalog: Catalog, recordings: dict[str, Recording], notify: Callable[[str], object]
 ) -> Rows:
-    found = run_recordings(query, catalog, recordings)
+    found = run_query(query, catalog, recordings)
     if found.late:
         what = "tuple is" if found.late == 1 else "tuples are"
         streams = " and ".join(one.stream.shown_name for one in recordings.values())

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.offline.recordings import since_begin
+from tamis.offline.standing_runs import recordings_of, run_query
 from tamis.operators.contract import Rows
-from tamis.operators.recording_runs import recorded, recordings_of, run_recordings
+from tamis.operators.recording_runs import recorded
 from tamis.operators.time_join.replay import replay
 from tamis.persistent.dicts import PersistentDict
 from tamis.plan.model import Definition
@@ -189,8 +190,7 @@ def compare_nested(
     ours, theirs = dict(recordings), dict(reference)
     for stream in query.streams:
         inner.append(compare_nested(name, stream.query, catalog, recordings, reference))
-        read = recordings_of(stream.query, recordings)
-        made = recorded(stream, run_recordings(stream.query, catalog, read).rows)
+        made = recorded(stream, run_query(stream.query, catalog, recordings).rows)
         ours[stream.name] = theirs[stream.name] = made
     found = _compare_one(name, query.query, catalog.with_streams(query.streams), ours, theirs)
     tuples = sum(len(one) for one in recordings.values())
@@ -210,7 +210,7 @@ def _compare_one(
     recordings: Mapping[str, Recording],
     reference: Mapping[str, Recording],
 ) -> Verdict:
-    rows = _compared_rows(query, catalog, recordings_of(query, recordings))
+    rows = _compared_rows(query, catalog, recordings)
     given = {**query_inputs(query, catalog).relations, **recordings_of(query, reference)}
     return _compare_rows(name, query, given, rows)
 
@@ -218,7 +218,7 @@ def _compare_one(
 def _compared_rows(query: Query, catalog: Catalog, recordings: Mapping[str, Recording]) -> Rows:
     """The rows of a query, those of aggregates with the columns of their groups."""
     keyed = with_group_keys(query) if isinstance(query, GroupByQuery) else query
-    return run_recordings(keyed, catalog, recordings).rows
+    return run_query(keyed, catalog, recordings).rows
 
 
 def _compare_rows(name: str, query: Query, given: Mapping[str, Recording], rows: Rows) -> Verdict:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tamis.bounded.timeless.translate import Translation
-from tamis.expressions.nodes import Column, Type, columns
+from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Value, Vector
 from tamis.operators.contract import Batch
-from tamis.query.model import Catalog, Query
+from tamis.plan.nodes import StreamColumns
 
 Values = tuple[Value, ...]  # of the columns that are kept of a tuple
 
@@ -35,32 +34,9 @@ class KeptColumns:
         }
 
 
-def needed(*translations: Translation) -> list[Column]:
-    """The columns that the conditions and the nodes of queries read."""
-    found = [column for one in translations for column in one.columns]
-    return found + [column for one in translations for expr in one.joins for column in columns(expr)]
-
-
-def kept_columns(query: Query, catalog: Catalog, read: Iterable[Column]) -> KeptColumns:
-    """The columns to keep of the tuples of each stream: those in `read` that one of its sources needs, and
-    those of SELECT.
-    """
-    wanted = {(column.alias, column.name) for column in read}
-    wanted |= {(c.alias, c.name) for output in query.select for c in columns(output.expr) if c.alias}
-    own = {
-        stream: {
-            name
-            for alias, name in wanted
-            for one in query.sources
-            if (one.alias, one.stream) == (alias, stream)
-        }
-        for stream in {source.stream for source in query.sources}
-    }
-    shown = {
-        stream: [column for column in catalog.streams[stream].columns if column.name in names]
-        for stream, names in own.items()
-    }
+def kept_columns(kept: Sequence[StreamColumns]) -> KeptColumns:
+    """The kept columns of a node."""
     return KeptColumns(
-        {stream: tuple(column.name for column in found) for stream, found in shown.items()},
-        {stream: tuple(column.type for column in found) for stream, found in shown.items()},
+        {one.stream: tuple(name for name, _ in one.columns) for one in kept},
+        {one.stream: tuple(kind for _, kind in one.columns) for one in kept},
     )

@@ -14,32 +14,21 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.declarations.definitions import Window
+from tamis.declarations.definitions import ColumnDef, Window
+from tamis.declarations.file_access import FileAccess
 from tamis.declarations.streams import StreamDef
 from tamis.errors import InputError
-from tamis.operators.compilation import compile_query, tuples_of
+from tamis.expressions.nodes import Type
+from tamis.operators.build import operator
 from tamis.operators.contract import (
+    CountsLate,
     InterleavedInput,
     RecordedRun,
     Rows,
     StandingEvaluator,
 )
-from tamis.operators.windows.groups import WindowedGroups
-from tamis.operators.windows.sessions import SessionGroups
-from tamis.query.model import (
-    ApplicationTimeSelect,
-    ApplicationTimeUnion,
-    Catalog,
-    JoinByTime,
-    LatestValueJoin,
-    NestedQuery,
-    Query,
-    SessionGroupBy,
-    TimelessGroupBy,
-    TimelessSelect,
-    TimelessUnion,
-    WindowGroupBy,
-)
+from tamis.operators.nested import tuples_of
+from tamis.plan import nodes
 from tamis.recordings.typed import ORDER, Recording
 
 # Tuples of a batch: enough for the work in columns to dominate, and few enough to fit in the cache. Windows
@@ -130,22 +119,21 @@ def _arrival_order(
 
 
 def run_windowed(
-    query: WindowGroupBy | SessionGroupBy, catalog: Catalog, recording: Recording
+    node: nodes.Windows | nodes.Sessions, file_access: FileAccess, recording: Recording
 ) -> RecordedRun:
-    """Run a query with aggregates of windows over the recording of its stream, to its end; the rows are in
-    order of the ends of their windows.
+    """Run aggregates of windows over the recording of their stream, to its end; the rows are in order of the
+    ends of their windows.
     """
-    if isinstance(query, WindowGroupBy):
-        standing: WindowedGroups | SessionGroups = WindowedGroups(query, catalog)
-    else:
-        standing = SessionGroups(query, catalog)
+    standing = operator(node, file_access)
+    assert isinstance(standing, CountsLate)
     stream = recording.stream
     assert stream.time is not None
     order = np.argsort(recording.reached, kind="stable")
     reached = recording.reached[order] - stream.delay
+    window = node.window if isinstance(node, nodes.Windows) else _EXACT
     parts: list[Rows] = []
     most = 0
-    for first, last in _batches(query.window or _EXACT, recording.columns[stream.time].data[order], reached):
+    for first, last in _batches(window, recording.columns[stream.time].data[order], reached):
         if first:
             parts.append(standing.advance(stream.name, int(reached[first - 1])))
             most = max(most, standing.entries())
@@ -172,52 +160,48 @@ def _batches(
     yield from zip(cuts.tolist(), ends.tolist(), strict=True)
 
 
-def run_recordings(query: Query, catalog: Catalog, recordings: Mapping[str, Recording]) -> RecordedRun:
-    """All rows of a query that keeps synopses. `recordings` must be those of its streams.
+def run_recordings(
+    node: nodes.Node, file_access: FileAccess, recordings: Mapping[str, Recording]
+) -> RecordedRun:
+    """All rows of a plan that keeps synopses. `recordings` are those of its streams.
 
     A join by time has so many rows that those which a query reads in windows aren't all in memory at once.
     """
-    if isinstance(query, WindowGroupBy | SessionGroupBy):
-        (source,) = query.windowed
-        return run_windowed(query, catalog, recordings[source.stream])
-    if isinstance(query, NestedQuery) and not any(isinstance(one.query, JoinByTime) for one in query.streams):
-        return _run_nested(query, catalog, recordings)
-    standing = compile_query(query, catalog)
-    assert standing is not None, "every query that keeps synopses is a standing query"
-    match query:
-        case TimelessSelect() | TimelessGroupBy() | TimelessUnion():
-            return run_timeless(standing, recordings)
-        case LatestValueJoin() | NestedQuery():
-            return run_in_application_time(standing, recordings, BATCH)
-        case JoinByTime() if query.timed_by is not None:
-            return run_in_application_time(standing, recordings, BATCH)
-        case JoinByTime() | ApplicationTimeSelect() | ApplicationTimeUnion():
-            return run_in_application_time(standing, recordings)
+    recordings = {name: recordings[name] for name in nodes.streams_of(node)}
+    match node:
+        case nodes.Nested() if not any(isinstance(one.node, nodes.TimeJoin) for one in node.inner):
+            return _run_nested(node, file_access, recordings)
+        case nodes.Windows() | nodes.Sessions():
+            return run_windowed(node, file_access, recordings[node.scan.stream])
+        case nodes.Rows() | nodes.Union() | nodes.Groups():
+            return run_timeless(operator(node, file_access), recordings)
+        case nodes.ApplicationTime():
+            return run_in_application_time(operator(node, file_access), recordings)
+        case nodes.LatestValues() | nodes.TimeJoin() | nodes.Nested():
+            return run_in_application_time(operator(node, file_access), recordings, BATCH)
         case _:
-            assert_never(query)
+            assert_never(node)
 
 
-def _run_nested(nested: NestedQuery, catalog: Catalog, recordings: Mapping[str, Recording]) -> RecordedRun:
+def _run_nested(
+    node: nodes.Nested, file_access: FileAccess, recordings: Mapping[str, Recording]
+) -> RecordedRun:
     """A query over rows of aggregates: first all of these rows, then the query over them. In a fleet rows are
     passed on when they arise; the result is the same, because they arise in order of event time.
     """
-    inner = {
-        stream.name: run_recordings(stream.query, catalog, recordings_of(stream.query, recordings))
-        for stream in nested.streams
-    }
-    made = {stream.name: recorded(stream, inner[stream.name].rows) for stream in nested.streams}
-    read = recordings_of(nested.query, {**recordings, **made})
-    last = run_recordings(nested.query, catalog.with_streams(nested.streams), read)
-    every = [*inner.values(), last]
+    inner = [run_recordings(one.node, file_access, recordings) for one in node.inner]
+    made = {one.stream: recorded(_stream(one), run.rows) for one, run in zip(node.inner, inner, strict=True)}
+    last = run_recordings(node.outer, file_access, {**recordings, **made})
+    every = [*inner, last]
     return RecordedRun(last.rows, sum(one.entries for one in every), sum(one.late for one in every))
 
 
-def recordings_of(query: Query, recordings: Mapping[str, Recording]) -> dict[str, Recording]:
-    """The recordings of the streams that a query reads."""
-    streams = dict.fromkeys(source.stream for source in query.sources)
-    return {stream: recordings[stream] for stream in streams if stream in recordings}
-
-
 def recorded(stream: StreamDef, rows: Rows) -> Recording:
-    """Rows of aggregates as the recording of their stream."""
-    return Recording(stream, tuples_of(stream, rows), np.zeros(len(rows), np.bool_), {}, 0)
+    """Rows of a query as the recording of the stream that they are."""
+    tuples = tuples_of(str(stream.time), [column.name for column in stream.columns], rows)
+    return Recording(stream, tuples, np.zeros(len(rows), np.bool_), {}, 0)
+
+
+def _stream(inner: nodes.InnerRows) -> StreamDef:
+    columns = tuple(ColumnDef(*column) for column in (*inner.columns, (inner.time, Type.TIMESTAMP)))
+    return StreamDef(inner.stream, columns, inner.time, 0)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.declarations.definitions import ColumnDef
 from tamis.expressions.double_order import numbers_of
 from tamis.expressions.evaluate import holds
-from tamis.expressions.nodes import Expr, Type
+from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Mask, Vector, dtype_of
 from tamis.operators.synopses.columns import Column
 from tamis.operators.synopses.row_numbering import grown
+from tamis.plan.nodes import Scan
 
 Row = tuple[object, ...]
 
@@ -98,20 +98,19 @@ class DistinctRows:
 
 
 class KeptSource:
-    """One source of a query, with the columns that are kept of its tuples. `time`: its event time."""
+    """The tuples of a scan, with the columns that are kept of them."""
 
-    def __init__(self, alias: str, time: str, kept: Sequence[ColumnDef]) -> None:
-        self.alias, self._time = alias, time
-        self.names = [column.name for column in kept]
-        self.types = [column.type for column in kept]
+    def __init__(self, scan: Scan) -> None:
+        self.alias, self.stream = scan.alias, scan.stream
+        self._filter, self._time = scan.filter, scan.time
+        self.names = [name for name, _ in scan.columns]
+        self.types = [kind for _, kind in scan.columns]
 
-    def passing(
-        self, conditions: Sequence[Expr], batch: Mapping[str, Vector], rows: int
-    ) -> tuple[Mask, Ints]:
+    def passing(self, batch: Mapping[str, Vector], rows: int) -> tuple[Mask, Ints]:
         """The mask of the tuples that meet all conditions on this source, and the times of all tuples."""
         read = {(self.alias, name): one for name, one in batch.items()}
         keep = np.ones(rows, np.bool_)
-        for condition in conditions:
+        for condition in self._filter:
             keep &= holds(condition, read, rows)
         return keep, np.asarray(batch[self._time].data if rows else (), np.int64)
 

@@ -26,11 +26,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from tamis.difference_bounds import Bound, Closure
 
+Whole = Annotated[int, Meta()]  # of any size and sign
 Kind = Literal["whole", "time", "dense", "text"]  # all but dense are whole numbers to the deciders
 
 # The number of a column that must be NULL: no value that is compared is that small.
@@ -47,7 +50,7 @@ class Difference:
 
     left: int
     right: int
-    bound: int
+    bound: Whole
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Unequal:
 
     left: int
     right: int
-    offset: int
+    offset: Whole
 
 
 @dataclass(frozen=True)
@@ -219,3 +222,23 @@ def bucket_nodes(query: Conjunction, closure: Closure, occurrence: int) -> tuple
         if node in own and any(closure.finite(node, other) or closure.finite(other, node) for other in others)
     ]
     return tuple(dict.fromkeys((*(node for node in query.needed if node in own), *compared)))
+
+
+def with_extreme(
+    query: Conjunction, closure: Closure, node: int, extreme: Extreme
+) -> tuple[Conjunction, Closure]:
+    """The query and its closure, with the stream of all z as the last occurrence and node."""
+    last = query.size
+    bound = Difference(last, node, 0) if extreme == "max" else Difference(node, last, 0)
+    wider = replace(
+        query,
+        streams=(*query.streams, EXTREME_STREAM),
+        aliases=(*query.aliases, EXTREME_STREAM),
+        nodes=(*query.nodes, Node(len(query.streams), f"{extreme}({query.name(node)})", "value")),
+        differences=(*query.differences, bound),
+    )
+    size = len(closure.rows)
+    rows = [[*row, float("inf")] for row in closure.rows]
+    found = Closure([*rows, [float("inf")] * size + [0]])
+    found.add(bound.left, bound.right, bound.bound)
+    return wider, found

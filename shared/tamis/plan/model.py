@@ -18,6 +18,7 @@ from tamis.declarations.definitions import Window
 from tamis.declarations.watches import AnyWatch, Watch, WindowFunction
 from tamis.expressions.exact.rounding import Margin
 from tamis.expressions.nodes import Column, Expr, Type
+from tamis.plan.nodes import Node
 
 Sides = Literal["both", "above", "below"]
 # Numbers and texts without one of these types are numbers from 0 and texts of at most 1,000 characters.
@@ -248,7 +249,8 @@ class Definition:
 class StandingQuery:
     """An alert that keeps synopses and gives rows as tuples come. `version` is the plan version that made it.
 
-    `sql` is self-contained: the streams, tables and functions that the alert needs, and the alert. `inputs`
+    `node` says what runs. A registry whose joiner is of an earlier release writes `sql` in its place:
+    self-contained statements, the streams, tables and functions that the alert needs, and the alert. `inputs`
     has each stream that it reads once, under the empty alias; `filter` lets pass what any of its occurrences
     may need; `time` is empty if the stream has none. `key` names the columns of SELECT by which its rows
     are grouped to episodes. `bound` limits its synopses' entries; None if nothing was proven.
@@ -256,7 +258,6 @@ class StandingQuery:
 
     alert: str
     version: Positive
-    sql: Sql
     inputs: tuple[Input, ...]
     key: tuple[str, ...]
     bound: int | None
@@ -265,6 +266,8 @@ class StandingQuery:
     gap: int | None = None
     for_: int | None = None
     proven: bool = True  # its memory was; else it runs since it was allowed to
+    node: Node | None = None
+    sql: Sql | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

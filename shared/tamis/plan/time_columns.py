@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from tamis.expressions.nodes import Type
 from tamis.plan.model import Definition, Plan, StandingQuery
+from tamis.plan.nodes import select_of
 from tamis.query.parse import catalog_of
 
 
 def time_columns(query: Definition | StandingQuery) -> tuple[str, ...]:
     """The names of the columns of the type TIMESTAMP. Those of a standing query are in its SQL."""
-    if isinstance(query, StandingQuery):
-        chosen = catalog_of(query.sql).alerts[query.alert].query.select
-        return tuple(one.name for one in chosen if one.expr.type is Type.TIMESTAMP)
-    return tuple(name for name, expr in query.select if expr.type is Type.TIMESTAMP)
+    if isinstance(query, Definition):
+        select = query.select
+    elif query.node is not None:
+        select = select_of(query.node)
+    else:
+        chosen = catalog_of(query.sql or "").alerts[query.alert].query.select
+        select = tuple((output.name, output.expr) for output in chosen)
+    return tuple(name for name, expr in select if expr.type is Type.TIMESTAMP)
 
 
 def key_times(query: Definition | StandingQuery, plan: Plan) -> tuple[int, ...]:

@@ -13,7 +13,8 @@ import dataclasses
 import re
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from fractions import Fraction
+from functools import cache, cached_property
 from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Generic, Optional, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -24,7 +25,9 @@ from tamis.declarations.definitions import Window
 from tamis.errors import InputError
 from tamis.expressions.json_form import from_json, to_json
 from tamis.expressions.nodes import Call, Column, Expr, Literal
-from tamis.plan.model import Definition, Entry, StreamColumn
+from tamis.plan import conjunction
+from tamis.plan.conjunction import Difference, Unequal
+from tamis.plan.model import Definition, Entry, StandingQuery, StreamColumn
 
 LONGEST = 1_000  # characters of a name
 MOST = 50_000  # items of one list or map
@@ -41,7 +44,7 @@ _LIMITS: dict[Any, Meta] = {
     float: Meta(ge=0, le=sys.float_info.max),
 }
 # A plan has thousands of these, and the next plan has most of them again.
-_CACHED = (Entry, StreamColumn, Definition)
+_CACHED = (Entry, StreamColumn, Definition, StandingQuery)
 # These fields came after the first release. A plan that doesn't need them is written without them, so that
 # older services can read it.
 _LATER = frozenset(
@@ -72,8 +75,16 @@ _LATER = frozenset(
         "former",
         "origin",
         "begin",
+        "node",
+        "sql",
     )
 )
+
+# Nothing of these was written before they had all of their fields: what has its default is left out.
+_OPERATORS = frozenset(("tamis.plan.nodes", "tamis.plan.conjunction", "tamis.declarations.aggregates"))
+# A plan has many of these, and their fields have no defaults that are worth leaving out.
+_ARRAYS = (Difference, Unequal, conjunction.Node)
+_FRACTION = "^[0-9]{1,30}(/[1-9][0-9]{0,29})?$"
 
 T = TypeVar("T")
 Read = Callable[
@@ -128,24 +139,38 @@ class _Converter:
 class WireType(Generic[T]):
     """The wire type of one dataclass, with the conversions from and to it."""
 
-    def __init__(self, kind: type[T], **more: Any) -> None:
-        """`more`: fields of the wire type that the dataclass doesn't have. They come before the others."""
+    def __init__(self, kind: type[T], *, tag: str | None = None, **more: Any) -> None:
+        """`more`: fields of the wire type that the dataclass doesn't have. They come before the others.
+        `tag`: the value of the field `type`, by which one of several types is told.
+        """
         self._kind = kind
         hints = get_type_hints(kind, include_extras=True)
         fields: list[Any] = list(more.items())
         self._fields: list[tuple[str, Read | None, Write | None]] = []
         self._left_out: dict[str, object] = {}  # values of later fields that are not written
+        self._later: set[str] = set()
         for field in dataclasses.fields(kind):  # type: ignore[arg-type]
             found = _converter(hints[field.name])
             self._fields.append((field.name, found.read, found.write))
-            if field.name not in _LATER:
+            of_operators = kind.__module__ in _OPERATORS and field.default is not dataclasses.MISSING
+            if field.name not in _LATER and not of_operators:
                 fields.append((field.name, found.wire))
-            elif field.default is None:  # never written as null
+                continue
+            self._later.add(field.name)
+            if field.default is None:  # never written as null
                 fields.append((field.name, _without_none(found.wire) | UnsetType, UNSET))
             else:
                 fields.append((field.name, found.wire, field.default))
                 self._left_out[field.name] = field.default
-        self.struct: type[Any] = msgspec.defstruct(kind.__name__, fields, bases=(Record,), frozen=True)
+        self.struct: type[Any] = msgspec.defstruct(
+            kind.__name__,
+            fields,
+            bases=(Record,),
+            frozen=True,
+            kw_only=kind not in _ARRAYS,
+            tag=tag,
+            array_like=kind in _ARRAYS,
+        )
         self._decoder: msgspec.json.Decoder[Any] = decoder(self.struct)
         self._known: dict[bytes, T] = {}
 
@@ -155,7 +180,10 @@ class WireType(Generic[T]):
             record: Record = self._decoder.decode(data)
         except UNREADABLE as error:
             raise wrong(error, place) from None
-        return self.read(record, place)
+        try:
+            return self.read(record, place)
+        except RecursionError as error:
+            raise wrong(error, place) from None
 
     def read(self, record: Record, place: str) -> T:
         """The value of the model. Raises InputError with the place of the mistake."""
@@ -195,10 +223,50 @@ class WireType(Generic[T]):
                 continue  # msgspec leaves out the default itself, but not an equal string
             if mine is not None:
                 fields[name] = mine if convert is None else convert(mine)
-            elif name not in _LATER:
+            elif name not in self._later:
                 fields[name] = None
         found: Record = self.struct(**fields, **given)
         return found
+
+
+class Variants:
+    """Values of one of several dataclasses: a record with its type. They stay bytes while a plan is parsed,
+    so that a type may contain others of them.
+    """
+
+    def __init__(self, kinds: tuple[type[Any], ...]) -> None:
+        self._kinds = kinds
+
+    @cached_property
+    def _types(self) -> dict[type[Any], WireType[Any]]:
+        return {kind: WireType(kind, tag=kind.__name__) for kind in self._kinds}
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[Any]:
+        several: Any = Union[tuple(one.struct for one in self._types.values())]  # noqa: UP007
+        return decoder(several)
+
+    @cached_property
+    def _by_struct(self) -> dict[type[Any], WireType[Any]]:
+        return {one.struct: one for one in self._types.values()}
+
+    def read(self, data: Raw, place: str) -> Any:
+        """The value of the model. Raises InputError with the place of the mistake."""
+        try:
+            record = self._decoder.decode(data)
+        except UNREADABLE as error:
+            raise wrong(error, place) from None
+        return self._by_struct[type(record)].read(record, place)
+
+    def write(self, value: Any) -> Record:
+        """The value for the encoder."""
+        return self._types[type(value)].write(value)
+
+
+@cache
+def variants(kinds: tuple[type[Any], ...]) -> Variants:
+    """The wire form of values of several dataclasses."""
+    return Variants(kinds)
 
 
 @cache
@@ -214,6 +282,8 @@ def _converter(hint: Any) -> _Converter:
         return _Converter(hint)  # it has limits of its own
     if hint in _LIMITS:
         return _Converter(Annotated[hint, _LIMITS[hint]])
+    if hint is Fraction:
+        return _Converter(Annotated[str, Meta(pattern=_FRACTION)], lambda text, _: Fraction(text), str)
     if hint is Column:
         return _Converter(_ColumnExpression, write=to_json)
     if origin in (Union, UnionType):
@@ -238,7 +308,13 @@ def _converter(hint: Any) -> _Converter:
 def _optional(args: tuple[Any, ...]) -> _Converter:
     """A type or None. All kinds of expressions together count as one type."""
     kinds = [arg for arg in args if arg is not NoneType]
-    found = _Converter(_Expression, write=to_json) if Call in kinds else _converter(kinds[0])
+    if Call in kinds:
+        found = _Converter(_Expression, write=to_json)
+    elif len(kinds) > 1:
+        several = variants(tuple(kinds))
+        found = _Converter(Raw, several.read, several.write)
+    else:
+        found = _converter(kinds[0])
     read = found.read
     if NoneType not in args:
         return found

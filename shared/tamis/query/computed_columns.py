@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tamis.declarations.definitions import ColumnDef
-from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import to_sql
-from tamis.expressions.vectors import Vector
 from tamis.query.model import Catalog, GroupByQuery, Query
 
 # A column counts as one with few values if its results are text, or whole numbers in a range of this size.
@@ -133,10 +131,3 @@ def limited(wanted: Iterable[Column], query: Query, catalog: Catalog) -> tuple[C
         few = definition is not None and (definition.check is not None or column.type is Type.BOOLEAN)
         found += columns(meaning(column, query)) if computed and not few else [column]
     return tuple(dict.fromkeys(found))
-
-
-def with_values(batch: Mapping[str, Vector], rows: int, added: Iterable[ColumnDef]) -> Mapping[str, Vector]:
-    """A batch of a stream with the values of its computed columns."""
-    known = {("", name): vector for name, vector in batch.items()}
-    new = {one.name: evaluate(one.computed, known, rows) for one in added if one.computed is not None}
-    return {**batch, **new} if new else batch

@@ -21,13 +21,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tamis.declarations.aggregates import Aggregate
 from tamis.declarations.definitions import WINDOW_END, WINDOW_START
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.exact.rounding import certain
 from tamis.expressions.nodes import Column, Expr, Type, aliases
 from tamis.expressions.python_functions import calls
 from tamis.query.computed_columns import meaning
-from tamis.query.model import Aggregate, GroupByQuery, Output, SessionGroupBy, WindowGroupBy
+from tamis.query.model import GroupByQuery, Output, SessionGroupBy, WindowGroupBy
 from tamis.recordings.typed import Recording
 from tamis.verification.compare import Verdict
 from tamis.verification.database import WHOLE, register, session

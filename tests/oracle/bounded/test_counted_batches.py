@@ -12,12 +12,12 @@ from functools import partial
 
 import duckdb
 import pytest
+from tests.operators import standing_evaluator
 from tests.oracle.bounded import timeless_queries as queries
 from tests.oracle.evaluation.standing.piecewise_runs import Row, cut
 from tests.oracle.evaluation.standing.test_timeless_groups import same
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.operators.compilation import standing_evaluator
 from tamis.operators.contract import StandingEvaluator
 
 SHAPES = (

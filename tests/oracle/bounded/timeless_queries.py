@@ -6,10 +6,10 @@ import random
 import re
 
 import duckdb
+from tests.operators import compile_query
 from tests.oracle.constant_conditions import with_constants
 
 from tamis.expressions.nodes import Type
-from tamis.operators.compilation import compile_query
 from tamis.operators.contract import StandingEvaluator
 from tamis.query.model import AlertDef, Catalog, Explain
 from tamis.query.parse import parse

@@ -9,7 +9,8 @@ import pytest
 from tamis.bounded.application_time.verdict import memory_verdict
 from tamis.bounded.memory import Memory
 from tamis.errors import InputError
-from tamis.operators.compilation import standing_evaluator
+from tamis.operators.build import operator
+from tamis.plan.nodes import ApplicationTime
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text as shown
@@ -145,7 +146,7 @@ def test_a_table_that_is_no_file_or_too_large_is_told(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sql = "SELECT s.a FROM s, r WHERE s.a = r.id"
-    monkeypatch.setattr("tamis.bounded.application_time.static_relations.MOST_ROWS", 2)
+    monkeypatch.setattr("tamis.operators.tables.MOST_ROWS", 2)
     (directory / "r.csv").write_text("id,height,name\n1,5,one\n2,5,two\n3,5,three\n")
     with pytest.raises(InputError, match="more than 2 rows"):
         _answer(sql)
@@ -170,8 +171,9 @@ def test_the_fleet_runs_what_is_bounded_and_carries_the_table(directory: Path) -
     assert explain(catalog, "q").accepted
     (query,) = first_plan(catalog).standing
     assert [source.stream for source in query.inputs] == ["s"]
-    assert "CREATE TABLE r" in query.sql
-    assert standing_evaluator(query.sql, query.alert).streams == {"s"}
+    assert isinstance(query.node, ApplicationTime)
+    assert [table.name for table in query.node.tables] == ["r"]
+    assert operator(query.node).streams == {"s"}
 
 
 def test_a_join_by_time_keeps_all_tuples_also_where_no_example_tells_that_it_must() -> None:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.operators import compile_query
 from tests.oracle.bounded.totally_ordered import reference_sets
 
 from tamis.bounded.timeless.translate import translate
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import compile_query
 from tamis.operators.contract import Rows
 from tamis.query.model import AlertDef, Catalog, Explain
 from tamis.query.parse import catalog_of, parse

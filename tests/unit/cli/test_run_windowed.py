@@ -8,10 +8,10 @@ import numpy as np
 import orjson
 import pytest
 from click.testing import CliRunner
+from tests.operators import run_query
 
 from tamis.cli import main
 from tamis.expressions.vectors import Vector
-from tamis.operators.recording_runs import run_windowed
 from tamis.query.model import WindowGroupBy
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording
@@ -124,7 +124,7 @@ def test_verify_finds_what_differs(directory: Path) -> None:
     recording = read_recording(catalog.streams["air"], [str(directory / "air.csv")])
     query = catalog.alerts["often"].query
     assert isinstance(query, WindowGroupBy)
-    rows = run_windowed(with_group_keys(query), catalog, recording).rows
+    rows = run_query(with_group_keys(query), catalog, {recording.stream.name: recording}).rows
     assert compare_windowed_groups("often", query, {"air": recording}, rows.columns).same
     less = compare_windowed_groups("often", query, {"air": recording}, rows.take(np.arange(3)).columns)
     assert (less.missed, less.extra) == (1, 0)

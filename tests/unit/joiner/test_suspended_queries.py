@@ -64,7 +64,7 @@ def test_rows_are_numbered_on_after_an_error(monkeypatch: pytest.MonkeyPatch, ne
     send = Partition()
     assert send(1, 2, plan=send.plan)[0] == [0, 1]
     with monkeypatch.context() as patched:
-        patched.setattr(standing_queries, "standing_evaluator", refuse)
+        patched.setattr(standing_queries, "operator", refuse)
         numbers, report = send(3)
         assert numbers == []
         assert report.unable == {"ks": "the file of a table is missing"}
@@ -77,7 +77,7 @@ def test_a_dropped_query_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     send = Partition()
     send(1, 2, plan=send.plan)
     with monkeypatch.context() as patched:
-        patched.setattr(standing_queries, "standing_evaluator", refuse)
+        patched.setattr(standing_queries, "operator", refuse)
         send(plan=replace(send.plan, version=2, standing=()))
     assert orjson.loads(send.state.blobs["meta"])["standing"] == {}
     assert not [name for name in send.state.blobs if name.startswith("standing/")]

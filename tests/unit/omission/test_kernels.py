@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.operators import standing_evaluator
 
 from tamis import row_order
 from tamis.compile_kernels import remove_stale_caches, warm
@@ -25,7 +26,6 @@ from tamis.omission import (
 from tamis.omission.stream import OmissionState
 from tamis.omission.window_stream import WindowState
 from tamis.operators.aggregates import kernels as timeless
-from tamis.operators.compilation import standing_evaluator
 from tamis.operators.synopses import counting_kernels as counting
 from tamis.operators.synopses import kernels as synopses
 from tamis.operators.synopses.row_numbering import BucketMaxima

@@ -169,7 +169,7 @@ def test_the_version_is_found_without_decoding() -> None:
 
 
 def test_the_names_of_alerts_are_found_without_decoding() -> None:
-    query = StandingQuery("rows", 1, "", (), (), None)
+    query = StandingQuery("rows", 1, (), (), None)
     document = encode_plan(dataclasses.replace(plan(), standing=(query,)))
     assert alerts_of(document) == {"q", "rows"}
     broken = orjson.loads(document)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tamis.expressions.nodes import Literal, Type
 from tamis.plan.model import Definition, Input, Plan, StandingQuery, StreamColumn, StreamPlan
 from tamis.plan.time_columns import key_times
+from tamis.planning.physical.lowering import standing_node
 
 SQL = """
 CREATE STREAM a (
@@ -28,5 +29,7 @@ def test_of_a_definition_they_are_those_of_the_types_of_its_streams_columns() ->
 
 def test_of_a_standing_query_they_are_those_of_its_rows() -> None:
     source = Input("", "a", "t", "ts", ("site",), None, 0)
-    query = StandingQuery("counted", 2, SQL, (source,), ("site", "begin"), None)
+    query = StandingQuery(
+        "counted", 2, (source,), ("site", "begin"), None, node=standing_node(SQL, "counted")
+    )
     assert key_times(query, Plan(2, 1, standing=(query,))) == (1,)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.operators import standing_evaluator
 
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
 from tamis.operators.contract import CountsLate
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain

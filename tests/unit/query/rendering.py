@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tamis.declarations.aggregates import Aggregate
 from tamis.declarations.definitions import FunctionDef, PatternDef, TableDef
 from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Column, Expr, Literal, Type
 from tamis.query.model import (
-    Aggregate,
     AlertDef,
     AlertOptions,
     DerivedDef,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from tests.operators import run_query
 
 from tamis.errors import InputError
-from tamis.operators.recording_runs import run_recordings
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording
 
@@ -50,7 +50,7 @@ def test_rows_are_grouped_by_their_own_window_end(
             ]
         )
     recording = read_recording(catalog.streams["s"], [str(file)])
-    rows = run_recordings(catalog.alerts["q"].query, catalog, {"s": recording}).rows
+    rows = run_query(catalog.alerts["q"].query, catalog, {"s": recording}).rows
     found = list(zip(*(column.to_list() for column in rows.columns.values()), strict=True))
     first = int(start.timestamp()) * 1_000_000
     with duckdb.connect() as connection:

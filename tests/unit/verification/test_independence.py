@@ -20,6 +20,9 @@ SHARED = {
     "tamis.expressions.vectors",  # what the columns of recordings are
     "tamis.query.computed_columns",  # the expressions that columns of the parsed SQL stand for
     "tamis.query.model",
+    "tamis.declarations.aggregates",
+    "tamis.declarations.definitions",
+    "tamis.declarations.streams",
     "tamis.declarations.watches",
     "tamis.recordings.typed",
 }

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.operators import run_query
 
 import tamis.offline.verify
 from tamis.cli.common.recordings import read_recordings
 from tamis.expressions.vectors import Vector
 from tamis.offline.verify import verify
 from tamis.operators.contract import WITHDRAWN, Rows
-from tamis.operators.recording_runs import run_recordings
 from tamis.operators.time_join.replay import Replay, replay
 from tamis.query.parse import catalog_of
 from tamis.verification.compare import Verdict
@@ -128,10 +128,10 @@ def test_faults_of_rows(kind: str, fault: str, folder: Path, monkeypatch: pytest
     assert right.same and right.alarms > 1, right
 
     def faulty(*args: Any) -> Any:
-        made = run_recordings(*args)
+        made = run_query(*args)
         return replace(made, rows=FAULTS[fault](made.rows))
 
-    monkeypatch.setattr(tamis.offline.verify, "run_recordings", faulty)
+    monkeypatch.setattr(tamis.offline.verify, "run_query", faulty)
     found = _verified(ROWS[kind])
     assert not found.same, found
 

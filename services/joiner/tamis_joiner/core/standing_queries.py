@@ -26,11 +26,12 @@ from tamis.declarations.backfill import raw_name
 from tamis.declarations.file_access import FileAccess
 from tamis.errors import TamisError
 from tamis.expressions.evaluate import holds
-from tamis.operators.compilation import standing_evaluator
+from tamis.operators.build import operator
 from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
 from tamis.operators.time_join.filter_dispatch import Dispatch, FilterResults
 from tamis.plan.model import Input, Plan, StandingQuery
 from tamis.plan.time_columns import time_columns
+from tamis.planning.physical.lowering import standing_evaluator
 from tamis_joiner.core.alarms import KeyValue, Numbering, standing_alarms
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME, ProgressRecord
@@ -102,8 +103,13 @@ class RunningQuery:
         self.changed = True
         self.saved: bytes | None = None
         self._file_access = file_access
-        self._set(standing_evaluator(query.sql, query.alert, file_access))
+        self._set(self._operator())
         self.times = time_columns(query)
+
+    def _operator(self) -> StandingEvaluator:
+        if self.query.node is not None:
+            return operator(self.query.node, self._file_access)
+        return standing_evaluator(self.query.sql or "", self.query.alert, self._file_access)
 
     def _set(self, evaluator: StandingEvaluator) -> None:
         self._evaluator = evaluator
@@ -139,7 +145,7 @@ class RunningQuery:
 
     def restore(self) -> None:
         """Go back to the last dump after an error. The tuples taken since then are not counted."""
-        self._set(standing_evaluator(self.query.sql, self.query.alert, self._file_access))
+        self._set(self._operator())
         self.load(self.saved)
 
     def take(self, source: Input, arrived: ArrivedTuples) -> Found:

@@ -14,11 +14,12 @@ from fractions import Fraction
 import numpy as np
 
 from tamis.bounded.examples.sql_values import SqlTuple
+from tamis.declarations.aggregates import Aggregate
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Type, columns
 from tamis.expressions.vectors import Value, Vector
 from tamis.query.computed_columns import meaning
-from tamis.query.model import Aggregate, Catalog, Query, grouping_of, is_distinct, selects_of
+from tamis.query.model import Catalog, Query, grouping_of, is_distinct, selects_of
 
 Row = tuple[Value | Fraction, ...]
 Combination = tuple[frozenset[int], Row]

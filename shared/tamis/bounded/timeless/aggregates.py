@@ -32,6 +32,7 @@ from tamis.bounded.timeless.minimised_alternatives import (
     with_self_join_caveat,
 )
 from tamis.bounded.timeless.translate import Translation, translate
+from tamis.declarations.aggregates import Aggregate, needs_all_values, needs_counts
 from tamis.difference_bounds import Closure
 from tamis.expressions.nodes import (
     COMPARISONS,
@@ -48,49 +49,17 @@ from tamis.operators.synopses.decide import Violation, violations
 from tamis.plan.conjunction import (
     EXTREME_STREAM,
     Conjunction,
-    Difference,
     Extreme,
-    Node,
+    with_extreme,
 )
 from tamis.query.computed_columns import limited, meaning
-from tamis.query.model import (
-    Aggregate,
-    Catalog,
-    Conjunct,
-    Grouping,
-    Output,
-    Query,
-    TimelessSelect,
-    grouping_of,
-)
-
-_HOLISTIC = ("median", "percentile_cont", "percentile_disc")
+from tamis.query.model import Catalog, Conjunct, Grouping, Output, Query, TimelessSelect, grouping_of
 
 _LARGE = (">", ">=", "!=")
 # A variance may be the same for other values, and a percentile may be the least or the greatest value.
 _TELLING = ("count", "sum", "avg", "min", "max", "median")
 # In a group of its own, the first or the second tuple already makes a difference.
 _SMALL = {"<": 2, "<=": 1, "=": 1}
-
-
-def with_extreme(
-    query: Conjunction, closure: Closure, node: int, extreme: Extreme
-) -> tuple[Conjunction, Closure]:
-    """The query and its closure, with the stream of all z as the last occurrence and node."""
-    last = query.size
-    bound = Difference(last, node, 0) if extreme == "max" else Difference(node, last, 0)
-    wider = replace(
-        query,
-        streams=(*query.streams, EXTREME_STREAM),
-        aliases=(*query.aliases, EXTREME_STREAM),
-        nodes=(*query.nodes, Node(len(query.streams), f"{extreme}({query.name(node)})", "value")),
-        differences=(*query.differences, bound),
-    )
-    size = len(closure.rows)
-    rows = [[*row, float("inf")] for row in closure.rows]
-    found = Closure([*rows, [float("inf")] * size + [0]])
-    found.add(bound.left, bound.right, bound.bound)
-    return wider, found
 
 
 @dataclass(frozen=True)
@@ -120,18 +89,6 @@ class Subquery:
             assert aggregate.column is not None
             node = self.translation.columns.index(aggregate.column) + 1
             yield one, *with_extreme(query, branch.closure, node, kind)
-
-
-def needs_counts(aggregate: Aggregate) -> bool:
-    """True if duplicates change the aggregate, or if it can only be computed from counts."""
-    if aggregate.function in ("min", "max"):
-        return aggregate.column is not None and aggregate.column.type is Type.VARCHAR
-    return not aggregate.distinct
-
-
-def needs_all_values(aggregate: Aggregate) -> bool:
-    """True if the aggregate needs every value, as COUNT(DISTINCT), MEDIAN and percentiles do."""
-    return aggregate.distinct or aggregate.function in _HOLISTIC
 
 
 def subqueries(query: Query, grouping: Grouping, catalog: Catalog) -> tuple[Subquery, ...]:

@@ -9,22 +9,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tamis.bounded.timeless.translate import Branch, Translation, translate
-from tamis.difference_bounds import Bound, Closure
-from tamis.expressions.double_order import number_of
-from tamis.expressions.evaluate import holds
+from tamis.difference_bounds import Closure
 from tamis.expressions.nodes import Expr, aliases
-from tamis.expressions.vectors import Mask, Vector
 from tamis.operators.synopses.decide import violations
 from tamis.plan.conjunction import Conjunction, Difference, KeyLimit
 from tamis.query.model import Catalog, Query
-
-Numbers = list[Bound | None]
 
 
 def covered(query: Conjunction, closure: Closure) -> tuple[int, int] | None:
@@ -190,30 +183,3 @@ def conditions(translation: Translation, minimal: Minimal, alias: str) -> list[t
     own = [(expr, True) for expr in (*translation.filters[alias], *translation.not_null[alias])]
     chosen = [(expr, True) for expr in branch.taken] + [(expr, False) for expr in branch.excluded]
     return own + [(expr, wanted) for expr, wanted in chosen if alias in aliases(expr)]
-
-
-def passing(
-    conditions_: Iterable[tuple[Expr, bool]], alias: str, batch: Mapping[str, Vector], rows: int
-) -> Mask:
-    """The tuples of a source that satisfy its conditions and belong to the alternative."""
-    columns = {(alias, name): vector for name, vector in batch.items()}
-    keep = np.ones(rows, np.bool_)
-    for expr, wanted in conditions_:
-        keep &= holds(expr, columns, rows) == wanted
-    return keep
-
-
-def numbers(vector: Vector, codes: Mapping[str, int]) -> Numbers:
-    """The values of a column as numbers, None for NULL. `codes` are those of the constant texts."""
-    values = vector.to_list()
-    if vector.data.dtype == np.object_:
-        return [None if v is None else _code(str(v), codes) for v in values]
-    if vector.data.dtype == np.float64:
-        return [None if v is None else number_of(float(v)) for v in values]
-    return [None if v is None else int(v) for v in values]
-
-
-def _code(text: str, codes: Mapping[str, int]) -> int:
-    """A number for a text, equal for equal texts: small for the constants of the query."""
-    code = codes.get(text)
-    return len(codes) + int.from_bytes(b"\1" + text.encode()) if code is None else code

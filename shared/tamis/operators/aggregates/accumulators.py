@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.declarations.aggregates import Aggregate
 from tamis.expressions.exact.sums import SCALE, SPREADS, fitting, quotient, spread, units
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector, dtype_of
@@ -25,7 +26,6 @@ from tamis.operators.aggregates.kernels import (
 )
 from tamis.operators.state import number_from_text, number_to_text
 from tamis.operators.synopses.row_numbering import grown
-from tamis.query.model import Aggregate
 
 # `squares` is the sum of the squares.
 Measure = Literal["count", "total", "squares", "least", "greatest"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tamis.declarations.aggregates import Aggregate
 from tamis.expressions.exact.sums import SCALE, interpolated, units
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector
@@ -17,7 +18,6 @@ from tamis.operators.aggregates.kernels import Integers, Ints, running_percentil
 from tamis.operators.row_store import Store, TextCodes, as_numbers
 from tamis.operators.state import number_from_text, number_to_text
 from tamis.operators.synopses.row_numbering import RowNumbering, firsts, grown
-from tamis.query.model import Aggregate
 
 _NONE: Ints = np.zeros(0, np.int64)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound, Closure
 from tamis.plan.conjunction import Conjunction
 
@@ -92,3 +93,9 @@ class TimedQuery:
     def compared(self, one: int, other: int) -> bool:
         """True if the times of two occurrences are compared, directly or through other occurrences."""
         return self.lead(one, other) != math.inf or self.lead(other, one) != math.inf
+
+
+def rate_of(stream: StreamDef) -> tuple[int, int] | None:
+    """The greatest number of tuples, of all keys together, in any span of time: (tuples, microseconds)."""
+    keys = stream.keys if stream.key else 1
+    return None if keys is None or stream.rate is None else (keys * stream.rate.count, stream.rate.per)

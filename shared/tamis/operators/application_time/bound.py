@@ -12,11 +12,10 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-from tamis.bounded.application_time.translate import rate_of
 from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.durations import seconds
-from tamis.operators.application_time.arrivals import Arrival, TimedQuery
+from tamis.operators.application_time.arrivals import Arrival, TimedQuery, rate_of
 from tamis.operators.application_time.partial_combinations import Part, parts
 from tamis.operators.synopses.bound import Factor, Term, factors
 from tamis.operators.synopses.bucket_coordinates import Coordinate, cells, limit

@@ -1,4 +1,4 @@
-"""Evaluator of queries in application time: their SELECTs, alternatives, and the entries that each keeps.
+"""Queries in application time: their SELECTs, alternatives, and the entries that each keeps.
 
 Tuples wait until the watermarks of all streams have passed them, and are then taken in order of time.
 """
@@ -13,22 +13,23 @@ from typing import Any
 import numpy as np
 import orjson
 
-from tamis.bounded.application_time.decide import decided_translation
-from tamis.bounded.application_time.static_relations import QueryInputs, query_inputs
-from tamis.bounded.application_time.translate import Alternative, alternatives
-from tamis.bounded.timeless.minimised_alternatives import Numbers, conditions, numbers, passing
-from tamis.bounded.timeless.translate import Translation
+from tamis.declarations.file_access import FileAccess
 from tamis.difference_bounds import Bound
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, aliases
 from tamis.expressions.vectors import Vector
+from tamis.operators.application_time.arrivals import TimedQuery
 from tamis.operators.application_time.evaluator import Condition, Evaluator
 from tamis.operators.application_time.store import Entry, Shown
+from tamis.operators.application_time.usable_rows import UsableRows, with_tables
 from tamis.operators.contract import Batch, Rows
-from tamis.operators.kept_columns import KeptColumns, Values, kept_columns, needed
+from tamis.operators.kept_columns import KeptColumns, Values, kept_columns
 from tamis.operators.row_store import DistinctRows
 from tamis.operators.state import number_from_text, number_to_text, pack_state, unpack_state
-from tamis.query.model import Catalog, InApplicationTime, JoinByTime, SelectQuery, is_distinct, selects_of
+from tamis.operators.tables import table_rows
+from tamis.operators.tuple_values import Numbers, numbers, passing
+from tamis.plan import nodes
+from tamis.recordings.typed import Recording
 
 Nodes = list[Bound | None]  # the values of a tuple at the nodes of an alternative
 
@@ -40,25 +41,31 @@ Found = tuple[int, dict[str, Values], int]  # a SELECT, tuples by alias, and how
 
 
 class Branch:
-    """One alternative of a SELECT, with its evaluator."""
+    """One alternative of a SELECT, with its evaluator. `rows`: those of tables by occurrence."""
 
     def __init__(
-        self, translation: Translation, one: Alternative, inputs: QueryInputs, kept: KeptColumns
+        self,
+        node: nodes.Alternative,
+        matching: nodes.Matching,
+        joined: tuple[TimedQuery, Mapping[int, UsableRows]],
+        relations: Mapping[str, Recording],
+        kept: KeptColumns,
     ) -> None:
-        self.query, self.kept = one.timed.query, kept
-        self.stands = one.minimal.representatives
-        self._codes = translation.codes
+        timed, rows_of = joined
+        self.query, self.kept = timed.query, kept
+        self.conditions = node.conditions
+        self.stands = dict(node.stands)
+        self._codes = {text: number for number, text in enumerate(matching.codes)}
         query = self.query
-        self.conditions = [conditions(translation, one.minimal, alias) for alias in query.aliases]
-        joins = [Condition(self._occurrences(expr), self._hold(expr)) for expr in translation.joins]
-        self.evaluator = Evaluator(one.timed, joins)
-        for occurrence, rows in one.rows.items():
-            relation = inputs.relations[query.streams[occurrence]]
+        joins = [Condition(self._occurrences(expr), self._hold(expr)) for expr in matching.joins]
+        self.evaluator = Evaluator(timed, joins)
+        for occurrence, rows in rows_of.items():
+            relation = relations[query.streams[occurrence]]
             shown = kept.values(query.streams[occurrence], relation.columns, len(relation))
             for at, place in enumerate(rows.places):
                 values: list[Bound | None] = [None] * query.size
-                for node, own in rows.values.items():
-                    values[node] = own[at]
+                for number, own in rows.values.items():
+                    values[number] = own[at]
                 self.evaluator.add_relation_row(occurrence, values, shown[place])
 
     def values(self, occurrence: int, batch: Batch, rows: int) -> list[Nodes]:
@@ -113,14 +120,29 @@ class Branch:
 class Select:
     """One SELECT of the query."""
 
-    def __init__(self, query: SelectQuery, catalog: Catalog) -> None:
-        self.query = query
-        self.inputs = query_inputs(query, catalog)
-        translation = decided_translation(query, self.inputs)
-        self.kept = kept_columns(query, self.inputs.catalog, needed(translation))
-        self.source = {source.alias: source.stream for source in query.sources}
-        found = () if translation.contradiction is not None else alternatives(translation, self.inputs)
-        self.branches = [Branch(translation, one, self.inputs, self.kept) for one in found]
+    def __init__(
+        self,
+        node: nodes.TimedMatching,
+        times: Mapping[str, str],
+        relations: Mapping[str, Recording],
+    ) -> None:
+        self.node = node
+        self.source = dict(node.sources)
+        self.kept = kept_columns(node.kept)
+        self._relations = {name: relations[name] for name in self.source.values() if name in relations}
+        codes = {text: number for number, text in enumerate(node.matching.codes)}
+        arrivals: dict[str, tuple[str | None, None]] = {
+            name: (time or None, None) for name, time in times.items()
+        }
+        self.branches = []
+        for one in node.matching.alternatives:
+            closure = one.conjunction.closure()
+            assert closure is not None, "an alternative doesn't contradict itself"
+            joined = with_tables(
+                one.conjunction, closure, one.conditions, codes=codes, arrivals=arrivals, relations=relations
+            )
+            if joined is not None:
+                self.branches.append(Branch(one, node.matching, joined, relations, self.kept))
 
     def columns(self, found: Mapping[str, Sequence[Values]], count: int) -> list[Vector]:
         """The columns of SELECT, for rows that consist of these tuples."""
@@ -129,7 +151,7 @@ class Select:
             for alias, kept in found.items()
             for name, vector in self.kept.vectors(self.source[alias], kept).items()
         }
-        return [evaluate(output.expr, made, count) for output in self.query.select]
+        return [evaluate(expr, made, count) for _, expr in self.node.select]
 
     def form(self) -> list[Any]:
         """The form that a state must fit; the rows of static relations are part of it."""
@@ -137,7 +159,7 @@ class Select:
             name: hashlib.sha256(
                 orjson.dumps(self.kept.values(name, relation.columns, len(relation)))
             ).hexdigest()
-            for name, relation in self.inputs.relations.items()
+            for name, relation in self._relations.items()
         }
         return [len(self.branches), dict(sorted(self.kept.names.items())), rows]
 
@@ -151,18 +173,14 @@ def whole(shown: Shown) -> Values:
 class ApplicationTimeQuery:
     """A query in application time: see `StandingEvaluator`. `late`: see `CountsLate`."""
 
-    def __init__(self, query: InApplicationTime | JoinByTime, catalog: Catalog) -> None:
-        self._query = query
-        distinct = is_distinct(query)
-        self._given = DistinctRows() if distinct else None
-        members = selects_of(query)
-        self._selects = [Select(member, catalog) for member in members]
-        self._own = [DistinctRows() if is_distinct(one) and not distinct else None for one in members]
-        self._time = {
-            source.stream: catalog.streams[source.stream].time
-            for source in query.sources
-            if source.stream in catalog.streams
-        }
+    def __init__(self, node: nodes.ApplicationTime, file_access: FileAccess) -> None:
+        """Raises as `table_rows`."""
+        self._node = node
+        self._given = DistinctRows() if node.distinct else None
+        self._time = dict(node.streams)
+        relations = {table.name: table_rows(table, file_access) for table in node.tables}
+        self._selects = [Select(member, self._time, relations) for member in node.members]
+        self._own = [DistinctRows() if one.distinct and not node.distinct else None for one in node.members]
         self.streams = frozenset(self._time)
         self._takers: dict[str, list[Taker]] = {name: [] for name in self.streams}
         for number, select in enumerate(self._selects):
@@ -170,7 +188,7 @@ class ApplicationTimeQuery:
                 for occurrence, name in enumerate(branch.query.streams):
                     if name in self.streams:
                         self._takers[name].append((number, at, occurrence))
-        self._watermarks = {name: _NEVER for name, time in self._time.items() if time is not None}
+        self._watermarks = {name: _NEVER for name, time in self._time.items() if time}
         self._clock = _NEVER
         self._waiting: list[Waiting] = []
         self._nodes: dict[int, list[Nodes]] = {}  # of what waits, by its number, as each taker has it
@@ -189,15 +207,15 @@ class ApplicationTimeQuery:
             select.kept.values(stream, batch, rows) if stream in select.kept.names else []
             for select in self._selects
         ]
-        nodes = [self._branch(taker).values(taker[2], batch, rows) for taker in takers]
+        numbered = [self._branch(taker).values(taker[2], batch, rows) for taker in takers]
         time = self._time[stream]
-        if time is None:
+        if not time:
             found: list[Any] = []
             completed: list[int] = []
             for row in range(rows):
                 for at, taker in enumerate(takers):
                     if belongs[at][row]:
-                        made = list(self._push(taker, nodes[at][row], values[taker[0]][row]))
+                        made = list(self._push(taker, numbered[at][row], values[taker[0]][row]))
                         found += made
                         completed += [row] * len(made)
             return self._rows(found, completed)
@@ -211,7 +229,7 @@ class ApplicationTimeQuery:
             if of:
                 self._came += 1
                 kept = tuple(own[row] if own else () for own in values)
-                self._nodes[self._came] = [nodes[at][row] for at in of]
+                self._nodes[self._came] = [numbered[at][row] for at in of]
                 heapq.heappush(self._waiting, (int(times[row]), self._came, stream, kept, of))
         return self._rows([], [])
 
@@ -226,9 +244,9 @@ class ApplicationTimeQuery:
         while self._waiting and self._waiting[0][0] < clock:
             time, came, name, values, of = heapq.heappop(self._waiting)
             self._advance(time)
-            for at, nodes in zip(of, self._nodes.pop(came), strict=True):
+            for at, own in zip(of, self._nodes.pop(came), strict=True):
                 taker = self._takers[name][at]
-                found += self._push(taker, nodes, values[taker[0]])
+                found += self._push(taker, own, values[taker[0]])
             times += [time] * (len(found) - len(times))
         self._advance(clock)
         return self._rows(found, [-1] * len(found), times)
@@ -303,7 +321,7 @@ class ApplicationTimeQuery:
     def _rows(
         self, found: Sequence[Found], completed: Sequence[int], times: Sequence[int] | None = None
     ) -> Rows:
-        names = [output.name for output in self._query.select]
+        names = [name for name, _ in self._node.members[0].select]
         parts: list[list[Vector]] = []
         places: list[np.ndarray] = []
         for number, select in enumerate(self._selects):
@@ -311,7 +329,7 @@ class ApplicationTimeQuery:
             own: list[int] = []
             for place, (of, chosen, count) in enumerate(found):
                 if of == number:
-                    often = 1 if is_distinct(select.query) else count
+                    often = 1 if select.node.distinct else count
                     own.extend([place] * often)
                     for alias, kept in by_alias.items():
                         kept.extend([chosen[alias]] * often)

@@ -1,4 +1,4 @@
-"""Evaluator of a join by time whose rows another query reads in windows.
+"""A join by time whose rows another operator reads in order of time.
 
 The rows have the event time of one source, called the first one here. A combination is decided when no tuple
 that could join its tuple of the first source can come any more: each watermark has passed this tuple's time
@@ -16,26 +16,23 @@ decided when all watermarks have passed their window.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.analysis.conjuncts import flatten_and, time_distances
-from tamis.analysis.topology import bounds_of
-from tamis.declarations.definitions import ColumnDef, Window
-from tamis.declarations.streams import StreamDef
+from tamis.declarations.definitions import Window
 from tamis.expressions.evaluate import evaluate, holds
-from tamis.expressions.nodes import Expr, aliases, columns
+from tamis.expressions.nodes import Expr
 from tamis.expressions.vectors import Columns, Vector
 from tamis.operators.contract import Batch, Rows
 from tamis.operators.row_store import KeptSource, WaitingTuples
 from tamis.operators.state import pack_state, unpack_state
 from tamis.operators.time_join.key_codes import KeyCodes
 from tamis.operators.time_join.temporal_join import BLOCK, blocks, expand, windows
-from tamis.operators.windows.row_joins import JoinStep, join_steps
-from tamis.query.model import Catalog, JoinByTime, same_window
+from tamis.plan import nodes
+from tamis.plan.nodes import JoinStep
 
 Ints = NDArray[np.int64]
 
@@ -45,42 +42,24 @@ _NEVER = -(1 << 62)
 class TimedJoin:
     """See `StandingEvaluator`. `late` counts the tuples that came too late for some of their rows."""
 
-    def __init__(self, query: JoinByTime, catalog: Catalog) -> None:
-        assert query.timed_by is not None
-        query = _without_windows_in_conditions(query)
-        self._query, self._first = query, str(query.timed_by)
-        streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
-        times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
-        self._upper = time_distances(query, catalog).upper
-        self._window = query.window
-        self._sides = {alias: _Side(query, alias, stream, times) for alias, stream in streams.items()}
+    def __init__(self, node: nodes.TimeJoin) -> None:
+        self._node, self._first, self._window = node, node.first, node.window
+        self._upper = {(one.later, one.earlier): one.most for one in node.distances}
+        self._sides = {scan.alias: _Side(scan) for scan in node.scans}
         self._roles = {
             name: [side for side in self._sides.values() if side.stream == name]
-            for name in dict.fromkeys(stream.name for stream in streams.values())
+            for name in dict.fromkeys(scan.stream for scan in node.scans)
         }
         self.streams = frozenset(self._roles)
-        self._steps = [
-            replace(step, conditions=tuple(one for one in step.conditions if _of_rows(one, times)))
-            for step in join_steps(query, (self._first,), self._join_order())
-        ]
         self.late = 0
         self._watermarks = dict.fromkeys(self.streams, _NEVER)
         self._clock = _NEVER
-
-    def _join_order(self) -> list[str]:
-        """The other sources: the next one is always that with the narrowest range of times."""
-        chosen, left = [self._first], [alias for alias in self._sides if alias != self._first]
-        while left:
-            width = {i: min(self._upper[i, j] + self._upper[j, i] for j in chosen) for i in left}
-            chosen.append(min(left, key=lambda alias: width[alias]))
-            left.remove(chosen[-1])
-        return chosen[1:]
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
         """See `StandingEvaluator`. Only watermarks complete rows."""
         late = np.zeros(rows, np.bool_)
         for side in self._roles.get(stream, ()):
-            keep, times = side.passing(side.conditions, batch, rows)
+            keep, times = side.passing(batch, rows)
             first, last = self._reach(side.alias, times)
             late |= keep & (first < self._clock)
             keep &= last >= self._clock
@@ -123,7 +102,7 @@ class TimedJoin:
         side = self._sides[self._first]
         order = np.argsort(times, kind="stable")
         columns_ = {(self._first, name): one.take(order) for name, one in zip(side.names, found, strict=True)}
-        yield from self._extended(_Found({self._first: times[order]}, columns_), self._steps)
+        yield from self._extended(_Found({self._first: times[order]}, columns_), self._node.steps)
 
     def _extended(self, found: _Found, steps: Sequence[JoinStep]) -> Iterator[_Found]:
         """Combinations with one source more for each step."""
@@ -162,7 +141,7 @@ class TimedJoin:
             parts = (_Found({self._first: np.zeros(0, np.int64)}, none),)
         made = []
         for one in parts:
-            selected = {out.name: evaluate(out.expr, one.columns, len(one)) for out in self._query.select}
+            selected = {name: evaluate(expr, one.columns, len(one)) for name, expr in self._node.select}
             made.append(Rows(selected, np.full(len(one), -1, np.int64), one.times[self._first]))
         return Rows.concat(made)
 
@@ -236,35 +215,8 @@ class _Found:
 
 
 class _Side(KeptSource):
-    """One source of the join: its conditions, and its tuples that are kept, with the columns that the query
-    reads.
-    """
+    """One source of the join, with its tuples that are kept."""
 
-    def __init__(self, query: JoinByTime, alias: str, stream: StreamDef, times: Mapping[str, str]) -> None:
-        super().__init__(alias, times[alias], _columns_kept(query, alias, stream, times))
-        self.stream = stream.name
-        parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
-        self.conditions = [part for part in parts if aliases(part) <= {alias}]
+    def __init__(self, scan: nodes.Scan) -> None:
+        super().__init__(scan)
         self.waiting = WaitingTuples(self.types)
-
-
-def _without_windows_in_conditions(query: JoinByTime) -> JoinByTime:
-    """The query without the conditions that its tuples share a window: the ranges of times decide these."""
-    windowed = frozenset(source.alias for source in query.windowed)
-    left = tuple(one for one in query.conjuncts if same_window(one.expr, windowed) is None)
-    return replace(query, conjuncts=left)
-
-
-def _of_rows(part: Expr, times: Mapping[str, str]) -> bool:
-    """True for a condition on several sources that the ranges of their times don't decide."""
-    return len(aliases(part)) > 1 and bounds_of(part, times) is None
-
-
-def _columns_kept(
-    query: JoinByTime, alias: str, stream: StreamDef, times: Mapping[str, str]
-) -> tuple[ColumnDef, ...]:
-    """The columns of a source that its rows and the conditions on several sources read."""
-    parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
-    exprs = [*(part for part in parts if _of_rows(part, times)), *(one.expr for one in query.select)]
-    read = {column.name for expr in exprs for column in columns(expr) if column.alias == alias}
-    return tuple(column for column in stream.columns if column.name in read)

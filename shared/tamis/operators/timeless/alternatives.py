@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
-from tamis.bounded.timeless.minimised_alternatives import Minimal, Numbers, numbers
-from tamis.bounded.timeless.translate import Translation
-from tamis.difference_bounds import Closure
 from tamis.expressions.evaluate import holds
+from tamis.expressions.nodes import Expr
 from tamis.operators.contract import Batch
 from tamis.operators.kept_columns import KeptColumns, Values
 from tamis.operators.synopses.columns import Ints
@@ -19,7 +17,9 @@ from tamis.operators.synopses.evaluator import Evaluator
 from tamis.operators.synopses.synopsis import Entry
 from tamis.operators.timeless.counting import CountingAlternative
 from tamis.operators.timeless.matches import Alternative, AlternativeTuples, Matches, Wanted
-from tamis.plan.conjunction import Conjunction
+from tamis.operators.tuple_values import Numbers
+from tamis.plan import nodes
+from tamis.plan.conjunction import with_extreme
 
 
 class SingleStreamAlternative:
@@ -27,8 +27,8 @@ class SingleStreamAlternative:
 
     entries = 0
 
-    def __init__(self, translation: Translation, minimal: Minimal, wanted: Wanted) -> None:
-        self._tuples, self._wanted = AlternativeTuples(translation, minimal), wanted
+    def __init__(self, tuples: AlternativeTuples, wanted: Wanted) -> None:
+        self._tuples, self._wanted = tuples, wanted
 
     def take(self, batches: Mapping[str, Batch], of: Ints) -> Matches:
         """See `Alternative`."""
@@ -62,21 +62,20 @@ class _Arrivals:
 
 
 class DistinctAlternative:
-    """See `Alternative`. `asked` is the conjunction of the evaluator."""
+    """See `Alternative`."""
 
     def __init__(
         self,
-        translation: Translation,
-        minimal: Minimal,
+        node: nodes.Alternative,
+        tuples: AlternativeTuples,
+        joins: Sequence[Expr],
         kept: KeptColumns,
         wanted: Wanted,
-        asked: tuple[Conjunction, Closure] | None = None,
     ) -> None:
-        self._tuples, self._wanted, self._kept = AlternativeTuples(translation, minimal), wanted, kept
-        self._query = minimal.conjunction
-        self._stands, self._codes, self._joins = minimal.representatives, translation.codes, translation.joins
-        holding = self._hold if translation.joins else None
-        self._evaluator = Evaluator(self._query, minimal.closure, holding, asked)
+        self._tuples, self._wanted, self._kept, self._joins = tuples, wanted, kept, joins
+        self._query, self._stands = node.conjunction, node.stands
+        wider = None if node.extreme is None else with_extreme(tuples.query, tuples.closure, *node.extreme)
+        self._evaluator = Evaluator(self._query, tuples.closure, self._hold if joins else None, wider)
 
     @property
     def entries(self) -> int:
@@ -98,7 +97,7 @@ class DistinctAlternative:
             for alias, stream, own in zip(aliases, streams, found, strict=True)
             for name, vector in self._kept.vectors(stream, own).items()
         }
-        for gone, left in self._stands.items():
+        for gone, left in self._stands:
             columns |= {(gone, name): vector for (alias, name), vector in columns.items() if alias == left}
         return Matches.single(np.array(places, np.int64), columns, self._wanted)
 
@@ -152,7 +151,7 @@ class DistinctAlternative:
         found: list[Numbers | None] = [None]
         for node in self._query.nodes:
             own = node.occurrence == occurrence
-            found.append(numbers(batch[node.column], self._codes) if own else None)
+            found.append(self._tuples.numbers(batch[node.column]) if own else None)
         return found
 
     def dumped(self) -> list[Any]:
@@ -176,18 +175,21 @@ def _at(numbers: Sequence[Numbers | None], row: int) -> Numbers:
     return [None if column is None else column[row] for column in numbers]
 
 
-def compile_alternative(
-    translation: Translation,
-    minimal: Minimal,
-    kept: KeptColumns,
-    wanted: Wanted,
-    asked: tuple[Conjunction, Closure] | None = None,
+def alternatives(matching: nodes.Matching, kept: KeptColumns, wanted: Wanted) -> list[Alternative]:
+    """The evaluators of all alternatives, with empty state."""
+    return [_alternative(one, matching, kept, wanted) for one in matching.alternatives]
+
+
+def _alternative(
+    node: nodes.Alternative, matching: nodes.Matching, kept: KeptColumns, wanted: Wanted
 ) -> Alternative:
-    """The evaluator of an alternative, with empty state. `asked`: with DISTINCT, a wider conjunction and its
-    closure may decide which tuples are kept; None if it is the query's own.
-    """
-    if len(minimal.conjunction.streams) == 1:
-        return SingleStreamAlternative(translation, minimal, wanted)
-    if minimal.conjunction.distinct:
-        return DistinctAlternative(translation, minimal, kept, wanted, asked)
-    return CountingAlternative(translation, minimal, kept, wanted)
+    tuples = AlternativeTuples(node, matching.codes)
+    match node.keeps:
+        case "nothing":
+            return SingleStreamAlternative(tuples, wanted)
+        case "representatives":
+            return DistinctAlternative(node, tuples, matching.joins, kept, wanted)
+        case "counts":
+            return CountingAlternative(tuples, matching.joins, kept, wanted)
+        case _:
+            assert_never(node.keeps)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from tamis.bounded.timeless.minimised_alternatives import Minimal
-from tamis.bounded.timeless.translate import Translation
 from tamis.expressions.evaluate import holds
-from tamis.expressions.nodes import Column, columns
+from tamis.expressions.nodes import Column, Expr, columns
 from tamis.expressions.vectors import Vector
 from tamis.operators.aggregates.accumulators import (
     Accumulators,
@@ -31,17 +29,15 @@ from tamis.operators.timeless.matches import AlternativeTuples, Matches, Wanted
 class CountingAlternative:
     """See `Alternative`."""
 
-    def __init__(self, translation: Translation, minimal: Minimal, kept: KeptColumns, wanted: Wanted) -> None:
-        self._tuples, self._wanted, self._joins = (
-            AlternativeTuples(translation, minimal),
-            wanted,
-            translation.joins,
-        )
-        self._query = query = minimal.conjunction
+    def __init__(
+        self, tuples: AlternativeTuples, joins: Sequence[Expr], kept: KeptColumns, wanted: Wanted
+    ) -> None:
+        self._tuples, self._wanted, self._joins = tuples, wanted, joins
+        self._query = query = tuples.query
         self._types = [
             dict(zip(kept.names[stream], kept.types[stream], strict=True)) for stream in query.streams
         ]
-        self._counted = CountingSynopses(query, minimal.closure)
+        self._counted = CountingSynopses(query, tuples.closure)
         self._stores = [Store(list(types.values())) for types in self._types]
         self._accumulators = {
             column: Accumulators(column, asked) for column, asked in wanted.aggregated.items()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.bounded.timeless.aggregates import Subquery, needs_all_values, subqueries
+from tamis.declarations.aggregates import needs_all_values
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
@@ -24,7 +24,7 @@ from tamis.operators.aggregates.accumulators import (
 from tamis.operators.aggregates.kernels import touched_groups
 from tamis.operators.aggregates.values import Percentile, Values
 from tamis.operators.contract import WITHDRAWN, Batch, Rows
-from tamis.operators.kept_columns import kept_columns, needed
+from tamis.operators.kept_columns import kept_columns
 from tamis.operators.row_store import Store, TextCodes, as_numbers
 from tamis.operators.state import (
     number_from_text,
@@ -34,10 +34,9 @@ from tamis.operators.state import (
 )
 from tamis.operators.synopses.columns import Ints, Mask, parts_of
 from tamis.operators.synopses.row_numbering import RowNumbering, firsts, grown
-from tamis.operators.timeless.alternatives import compile_alternative
+from tamis.operators.timeless.alternatives import alternatives
 from tamis.operators.timeless.matches import Alternative, Matches, Wanted
-from tamis.query.computed_columns import computed_by_stream, with_computed, with_values
-from tamis.query.model import Catalog, Grouping, TimelessGroupBy
+from tamis.plan import nodes
 
 
 class GroupRows:
@@ -96,25 +95,19 @@ class Groups:
     new row.
     """
 
-    def __init__(self, query: TimelessGroupBy, grouping: Grouping, catalog: Catalog) -> None:
-        catalog = with_computed(catalog, query)
-        self.streams = frozenset(source.stream for source in query.sources)
-        self._query, self._grouping = query, grouping
+    def __init__(self, node: nodes.Groups) -> None:
+        self.streams = frozenset(node.streams)
+        self._grouping = grouping = node.grouping
         read = [(one.column, one) for one in grouping.aggregates if one.column is not None]
         each = tuple(dict.fromkeys(column for column, one in read if needs_all_values(one)))
         made = tuple(dict.fromkeys(column for column, one in read if not needs_all_values(one)))
         measures = {column: measures_of(column, grouping.aggregates) for column in made}
-        self._computed = computed_by_stream(query)
         self._wanted = Wanted(tuple(dict.fromkeys((*grouping.by, *each))), measures)
-        asked = subqueries(query, grouping, catalog)
-        read_by = needed(*(one.translation for one in asked))
-        self._kept = kept_columns(query, catalog, [*read_by, *grouping.by, *each, *made])
+        self._kept = kept_columns(node.kept)
         self._runs: list[tuple[Wanted, Alternative]] = []
-        for part in asked:
+        for part in node.parts:
             wanted = self._wanted_of(part)
-            for one, wider, closure in part.alternatives(grouping.aggregates):
-                run = compile_alternative(part.translation, one, self._kept, wanted, (wider, closure))
-                self._runs.append((wanted, run))
+            self._runs += [(wanted, run) for run in alternatives(part.matching, self._kept, wanted)]
         self._texts: TextCodes = {}
         self._numbers = RowNumbering(2 * len(grouping.by))
         self._keys = Store([one.type for one in grouping.by])
@@ -128,7 +121,7 @@ class Groups:
             for column in each
         }
         self._values = {column: Values(column, dict.fromkeys(own)) for column, own in asked_of.items()}
-        self._group_rows = GroupRows([output.expr.type for output in query.select])
+        self._group_rows = GroupRows([expr.type for _, expr in grouping.select])
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
         """See `StandingEvaluator`."""
@@ -143,11 +136,13 @@ class Groups:
 
     def _with_values(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Mapping[str, Batch]:
         """The batches with the values of computed columns."""
-        rows = np.bincount(of, minlength=len(batches)).tolist()
-        return {
-            name: with_values(batch, count, self._computed.get(name, ()))
-            for (name, batch), count in zip(batches.items(), rows, strict=True)
-        }
+        rows = dict(zip(batches, np.bincount(of, minlength=len(batches)).tolist(), strict=True))
+        wider = {name: dict(batch) for name, batch in batches.items()}
+        for one in self._grouping.computed:
+            if one.source in batches:
+                own = {("", name): vector for name, vector in batches[one.source].items()}
+                wider[one.source][one.name] = evaluate(one.expr, own, rows[one.source])
+        return wider
 
     def advance(self, stream: str, watermark: int) -> Rows:
         """See `StandingEvaluator`. A watermark has no effect without time."""
@@ -200,7 +195,7 @@ class Groups:
         ]
         return ["groups", calls, len(self._runs), dict(sorted(self._kept.names.items()))]
 
-    def _wanted_of(self, part: Subquery) -> Wanted:
+    def _wanted_of(self, part: nodes.GroupsPart) -> Wanted:
         """The columns and partial aggregates that one part of the query provides."""
         if part.counted:
             return self._wanted
@@ -243,7 +238,7 @@ class Groups:
             for one, vector in zip(self._grouping.by, by, strict=True)
         }
         columns |= self._aggregates(group, found, last)
-        selected = {output.name: evaluate(output.expr, columns, number) for output in self._query.select}
+        selected = {name: evaluate(expr, columns, number) for name, expr in self._grouping.select}
         having = self._grouping.having
         holding = np.ones(number, np.bool_) if having is None else holds(having, columns, number)
         news = np.flatnonzero(self._group_rows.changes(group[first], list(selected.values()), holding))

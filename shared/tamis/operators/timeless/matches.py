@@ -8,17 +8,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tamis.bounded.timeless.minimised_alternatives import Minimal, conditions, passing
-from tamis.bounded.timeless.translate import Translation
 from tamis.expressions.nodes import Column
 from tamis.expressions.vectors import Mask, Vector
 from tamis.operators.aggregates.accumulators import Measure, PartialAggregates
 from tamis.operators.aggregates.kernels import Integers
 from tamis.operators.contract import Batch
 from tamis.operators.row_store import TextCodes, as_numbers
-from tamis.operators.synopses.columns import Column as Numbers
+from tamis.operators.synopses.columns import Column as Coded
 from tamis.operators.synopses.columns import Ints
 from tamis.operators.synopses.evaluator import Filter
+from tamis.operators.tuple_values import Numbers, numbers, passing
+from tamis.plan import nodes
 
 Name = tuple[str, str]  # alias and column
 
@@ -107,13 +107,20 @@ class Alternative(Protocol):
 class AlternativeTuples:
     """The tuples of an alternative, by the occurrences of their streams."""
 
-    def __init__(self, translation: Translation, minimal: Minimal) -> None:
-        self.query = query = minimal.conjunction
-        self._constants = translation.codes
+    def __init__(self, node: nodes.Alternative, codes: Sequence[str]) -> None:
+        self.query = query = node.conjunction
+        closure = query.closure()
+        assert closure is not None, "an alternative doesn't contradict itself"
+        self.closure = closure
+        self._constants = {text: number for number, text in enumerate(codes)}
         # Codes of texts in the columns that define buckets: no more than entries have.
-        self._texts: TextCodes = dict(translation.codes)
-        self._conditions = [conditions(translation, minimal, alias) for alias in query.aliases]
-        self._filters = [Filter(query, minimal.closure, i) for i in range(len(query.streams))]
+        self._texts: TextCodes = dict(self._constants)
+        self._conditions = node.conditions
+        self._filters = [Filter(query, closure, i) for i in range(len(query.streams))]
+
+    def numbers(self, vector: Vector) -> Numbers:
+        """The values of a column as numbers, None for NULL."""
+        return numbers(vector, self._constants)
 
     def belonging(self, occurrence: int, batch: Batch, rows: int) -> Mask:
         """The mask of a batch's tuples that meet all conditions on their source and belong to this
@@ -131,6 +138,6 @@ class AlternativeTuples:
             found[at] = self._filters[occurrence].keeps(columns, len(at))
         return found
 
-    def columns(self, nodes: Iterable[int], batch: Batch) -> dict[int, Numbers]:
+    def columns(self, wanted: Iterable[int], batch: Batch) -> dict[int, Coded]:
         """The values of nodes of one occurrence; equal values have the same number in every batch."""
-        return {node: as_numbers(batch[self.query.nodes[node - 1].column], self._texts) for node in nodes}
+        return {node: as_numbers(batch[self.query.nodes[node - 1].column], self._texts) for node in wanted}

@@ -8,33 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.bounded.timeless.minimised_alternatives import decided_translation, minimal
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import columns
 from tamis.operators.contract import Batch, Rows
-from tamis.operators.kept_columns import kept_columns, needed
+from tamis.operators.kept_columns import kept_columns
 from tamis.operators.row_store import DistinctRows
 from tamis.operators.state import pack_state, unpack_state
-from tamis.operators.timeless.alternatives import compile_alternative
+from tamis.operators.timeless.alternatives import alternatives
 from tamis.operators.timeless.matches import Matches, Wanted
-from tamis.query.model import Catalog, TimelessSelect, TimelessUnion
+from tamis.plan import nodes
 
 
 class SelectProjectJoin:
-    """A query without aggregates. `given` remembers the rows of DISTINCT. It is None if the query has no
-    DISTINCT or is part of a UNION; rows may then come again.
-    """
+    """A query without aggregates. Without DISTINCT, and as a part of UNION, rows may come again."""
 
-    def __init__(self, query: TimelessSelect, catalog: Catalog, given: DistinctRows | None) -> None:
-        self.streams = frozenset(source.stream for source in query.sources)
-        self._query, self._given = query, given
-        translation = decided_translation(query, catalog)
-        self._kept = kept_columns(query, catalog, needed(translation))
-        shown = (c for output in query.select for c in columns(output.expr) if c.alias)
+    def __init__(self, node: nodes.Rows) -> None:
+        self.streams, self._select = frozenset(node.streams), node.select
+        self._given = DistinctRows() if node.distinct else None
+        self._kept = kept_columns(node.kept)
+        shown = (column for _, expr in node.select for column in columns(expr) if column.alias)
         self._wanted = Wanted(tuple(dict.fromkeys(shown)))
-        self._alternatives = [
-            compile_alternative(translation, one, self._kept, self._wanted) for one in minimal(translation)
-        ]
+        self._alternatives = alternatives(node.matching, self._kept, self._wanted)
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
         """See `StandingEvaluator`."""
@@ -83,7 +77,7 @@ class SelectProjectJoin:
         found = Matches.merged([Matches.none(self._wanted), *parts])
         at = np.repeat(np.arange(len(found.places)), found.weights.astype(np.int64))
         made = {name: vector.take(at) for name, vector in found.columns.items()}
-        selected = {output.name: evaluate(output.expr, made, len(at)) for output in self._query.select}
+        selected = {name: evaluate(expr, made, len(at)) for name, expr in self._select}
         rows = Rows(selected, found.places[at])
         return rows if self._given is None else rows.take(self._given.new(list(selected.values())))
 
@@ -93,14 +87,11 @@ class Union:
     first SELECT.
     """
 
-    def __init__(self, query: TimelessUnion, catalog: Catalog) -> None:
-        self.streams = frozenset(source.stream for source in query.sources)
-        self._names = [output.name for output in query.select]
-        self._given = DistinctRows() if query.distinct else None
-        self._members = [
-            SelectProjectJoin(one, catalog, DistinctRows() if one.distinct and not query.distinct else None)
-            for one in query.members
-        ]
+    def __init__(self, node: nodes.Union) -> None:
+        self._names = [name for name, _ in node.members[0].select]
+        self._given = DistinctRows() if node.distinct else None
+        self._members = [SelectProjectJoin(member) for member in node.members]
+        self.streams = frozenset().union(*(member.streams for member in self._members))
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
         """See `StandingEvaluator`."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tamis.declarations.aggregates import Aggregate
 from tamis.declarations.definitions import WINDOW_COLUMNS, WINDOW_START
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Column, Type
@@ -27,7 +28,7 @@ from tamis.operators.windows.partials import (
     value,
 )
 from tamis.operators.windows.table import PartialTable, Places
-from tamis.query.model import Aggregate, SessionGroupBy, WindowGroupBy
+from tamis.plan.nodes import Grouping
 
 Tables = list[PartialTable]
 
@@ -49,9 +50,9 @@ class GroupRows:
     values of groups and texts, which tables have as numbers.
     """
 
-    def __init__(self, query: WindowGroupBy | SessionGroupBy) -> None:
-        grouping = query.grouping
-        self._query, self._grouping = query, grouping
+    def __init__(self, grouping: Grouping, *, several: bool = False) -> None:
+        """`several`: the columns of groups and aggregates are those of several sources."""
+        self._grouping, self._several = grouping, several
         self.by = tuple(column for column in grouping.by if column.name not in WINDOW_COLUMNS)
         self.partials = partials(grouping.aggregates)
         self.groups = DictionaryEncoder()
@@ -137,12 +138,12 @@ class GroupRows:
     def _selected(self, columns: dict[tuple[str, str], Vector], ends: Places) -> Rows:
         """The rows of windows. A window's time is its last moment, as in Flink."""
         count = len(ends)
-        selected = {one.name: evaluate(one.expr, columns, count) for one in self._query.select}
+        selected = {name: evaluate(expr, columns, count) for name, expr in self._grouping.select}
         return Rows(selected, np.full(count, -1, np.int64), ends - 1)
 
     def _none(self) -> Rows:
         read = [*self._grouping.by]
-        read += [self._grouping.value(number) for number in range(len(self._grouping.aggregates))]
+        read += [Column("", str(number), one.type) for number, one in enumerate(self._grouping.aggregates)]
         columns = {(c.alias, c.name): Vector.from_list([], c.type) for c in read}
         return self._selected(columns, np.empty(0, np.int64))
 
@@ -190,10 +191,9 @@ class GroupRows:
         """The form of tables as JSON: the columns of groups, and the partial aggregates. Names of sources are
         part of it only if there are several.
         """
-        several = len(self._query.sources) > 1
 
         def named(column: Column) -> list[str]:
-            return [*([column.alias] if several else []), column.name, str(column.type)]
+            return [*([column.alias] if self._several else []), column.name, str(column.type)]
 
         kept: list[object] = [
             [

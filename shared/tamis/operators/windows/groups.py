@@ -14,16 +14,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.declarations.definitions import Window
+from tamis.declarations.file_access import FileAccess
 from tamis.expressions.vectors import Columns
 from tamis.operators.contract import Batch, Rows
 from tamis.operators.state import pack_state, unpack_state
+from tamis.operators.tables import table_rows
 from tamis.operators.windows.group_rows import GroupRows
 from tamis.operators.windows.partials import Partial
 from tamis.operators.windows.row_joins import TableJoin, chosen, with_computed_values
 from tamis.operators.windows.table import PartialTable, Places, concatenated
-from tamis.query.model import Catalog, WindowGroupBy
+from tamis.plan import nodes
 
 # The most windows at a time, and the most pairs of an entry and a window that contains it, unless a single
 # window has more.
@@ -163,18 +164,18 @@ class WindowedGroups:
     and so are missing in its row.
     """
 
-    def __init__(self, query: WindowGroupBy, catalog: Catalog) -> None:
-        """Raises InputError if the file of a table can't be read."""
-        (source,) = query.windowed
-        stream = catalog.streams[source.stream]
-        assert stream.time is not None
-        self.streams = frozenset({stream.name})
+    def __init__(self, node: nodes.Windows, file_access: FileAccess) -> None:
+        """Raises InputError if the file of a table can't be read, and RefusedError if it has other rows than
+        those of the plan.
+        """
+        self.streams = frozenset({node.scan.stream})
         self.late = 0
-        self._query = query
-        self._alias, self._time = source.alias, stream.time
-        self._panes = Panes(query.window)
-        self._join = TableJoin(query, (source.alias,), query_inputs(query, catalog).relations)
-        self._of = GroupRows(query)
+        self._grouping = node.grouping
+        self._alias, self._time = node.scan.alias, node.scan.time
+        self._panes = Panes(node.window)
+        relations = [table_rows(one.table, file_access) for one in node.tables]
+        self._join = TableJoin(node.scan, node.tables, relations)
+        self._of = GroupRows(node.grouping, several=bool(node.tables))
         self._tables = self._of.empty()  # the groups of panes with their partial aggregates
         self._ended: int | None = None  # the last window that has
 
@@ -196,7 +197,7 @@ class WindowedGroups:
             keep = self._panes.last_window(pane) > self._ended
             pane, found = self._panes.joined(pane[keep], self._ended), chosen(found, keep)
         if len(pane):
-            values = with_computed_values(self._query, found, len(pane))
+            values = with_computed_values(self._grouping, found, len(pane))
             self._tables = self._of.added(self._tables, pane, self._of.counted(values, len(pane)))
 
     def advance(self, stream: str, watermark: int) -> Rows:

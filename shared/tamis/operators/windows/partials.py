@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.bounded.timeless.aggregates import needs_all_values
+from tamis.declarations.aggregates import Aggregate, needs_all_values
 from tamis.expressions.exact.sums import (
     SCALE,
     SPREADS,
@@ -45,7 +45,6 @@ from tamis.operators.windows.table import (
     merged,
     runs,
 )
-from tamis.query.model import Aggregate
 
 _WAYS: dict[Measure, np.ufunc] = {
     "count": np.add,

@@ -6,20 +6,17 @@ An equality only finds candidates. All conditions are then evaluated as they are
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import orjson
 
-from tamis.analysis.conjuncts import flatten_and
 from tamis.expressions.evaluate import evaluate, holds
-from tamis.expressions.nodes import Call, Column, Expr, aliases, columns
 from tamis.expressions.vectors import Columns, Mask, Vector
 from tamis.operators.windows.table import Places
-from tamis.query.computed_columns import meaning
-from tamis.query.model import Query, SessionGroupBy, WindowGroupBy
+from tamis.plan import nodes
+from tamis.plan.nodes import Grouping, JoinStep, Scan
 from tamis.recordings.typed import Recording
 
 # The most combinations that are evaluated at a time, unless a single tuple has more.
@@ -71,46 +68,6 @@ def _keys(key: Sequence[Vector], size: int) -> tuple[Sequence[Any], Mask]:
     return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True)), present
 
 
-@dataclass(frozen=True)
-class JoinStep:
-    """One source that is joined to those before it: the equal expressions of these and of the source itself,
-    and the conditions that can be evaluated afterwards.
-    """
-
-    alias: str
-    before: tuple[Expr, ...]
-    own: tuple[Expr, ...]
-    conditions: tuple[Expr, ...]
-
-
-def join_steps(query: Query, first: Sequence[str], others: Sequence[str]) -> list[JoinStep]:
-    """The steps that join the sources `others` to the sources `first`, one after the other. Conditions over
-    `first` alone are left out.
-    """
-    parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
-    known = frozenset(first)
-    steps = []
-    for alias in others:
-        together = known | {alias}
-        pairs = [pair for part in parts if (pair := _equality(part, known, alias)) is not None]
-        conditions = (part for part in parts if aliases(part) <= together and not aliases(part) <= known)
-        steps.append(
-            JoinStep(alias, tuple(a for a, _ in pairs), tuple(b for _, b in pairs), tuple(conditions))
-        )
-        known = together
-    return steps
-
-
-def _equality(part: Expr, known: frozenset[str], alias: str) -> tuple[Expr, Expr] | None:
-    """The sides of an equality of a value of `known` and a value of `alias`; None for any other condition."""
-    if not isinstance(part, Call) or part.op != "=":
-        return None
-    for left, right in (part.args, part.args[::-1]):
-        if aliases(right) == {alias} and aliases(left) and aliases(left) <= known:
-            return left, right
-    return None
-
-
 def joined(
     step: JoinStep, index: RowIndex, tuples: Columns, size: int, rows: Columns
 ) -> Iterator[tuple[Places, Columns]]:
@@ -128,26 +85,15 @@ def joined(
 
 
 class TableJoin:
-    """Joins tuples of streams with tables. `streams` are the aliases of the streams, and `relations` has the
-    rows of the tables by name.
-    """
+    """Joins the tuples of a scan with tables. `relations` has the rows of these, in their order."""
 
-    def __init__(
-        self,
-        query: WindowGroupBy | SessionGroupBy,
-        streams: Sequence[str],
-        relations: Mapping[str, Recording],
-    ) -> None:
-        known = frozenset(streams)
-        parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
-        self._filters = [part for part in parts if aliases(part) <= known]
-        tables = {source.alias: source.stream for source in query.sources if source.stream in relations}
-        read = columns_read(query)
+    def __init__(self, scan: Scan, tables: Sequence[nodes.TableJoin], relations: Sequence[Recording]) -> None:
+        self._filters = scan.filter
         self._steps = []
         self._digests = []
-        for step in join_steps(query, streams, list(tables)):
-            relation = relations[tables[step.alias]]
-            rows = {name: v for name, v in relation.under(step.alias).items() if name in read}
+        for table, relation in zip(tables, relations, strict=True):
+            step = table.step
+            rows = {name: v for name, v in relation.under(step.alias).items() if name[1] in table.read}
             key = [evaluate(expr, rows, len(relation)) for expr in step.own]
             self._steps.append((step, RowIndex(key, len(relation)), rows))
             values = [[name[1], vector.to_list()] for name, vector in sorted(rows.items())]
@@ -184,21 +130,9 @@ def chosen(columns_: Columns, keep: Mask) -> Columns:
     return {name: vector.take(keep) for name, vector in columns_.items()}
 
 
-def columns_read(query: WindowGroupBy | SessionGroupBy) -> frozenset[tuple[str, str]]:
-    """The columns of sources that the conditions, groups and aggregates of a query read."""
-    grouping = query.grouping
-    aggregated = [c for one in grouping.aggregates for c in (one.column, one.order) if c is not None]
-    read: list[Expr] = [conjunct.expr for conjunct in query.conjuncts]
-    read += [meaning(column, query) for column in (*grouping.by, *aggregated)]
-    return frozenset((column.alias, column.name) for expr in read for column in columns(expr))
-
-
-def with_computed_values(query: WindowGroupBy | SessionGroupBy, found: Columns, size: int) -> Columns:
+def with_computed_values(grouping: Grouping, found: Columns, size: int) -> Columns:
     """Columns of combinations with those that the query computes from them."""
-    if not query.grouping.computed:
+    if not grouping.computed:
         return found
-    new: dict[tuple[str, str], Vector] = {}
-    for alias, column in query.grouping.computed:
-        expr = meaning(Column(alias, column.name, column.type), query)
-        new[alias, column.name] = evaluate(expr, found, size)
+    new = {(one.source, one.name): evaluate(one.expr, found, size) for one in grouping.computed}
     return {**found, **new}

@@ -19,14 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.declarations.definitions import Session
 from tamis.operators.contract import Batch, Rows
 from tamis.operators.state import pack_state, unpack_state
 from tamis.operators.time_join.key_codes import DictionaryEncoder
 from tamis.operators.windows.group_rows import Counted, GroupRows, Tables, places
 from tamis.operators.windows.row_joins import TableJoin, with_computed_values
 from tamis.operators.windows.table import Places
-from tamis.query.model import Catalog, SessionGroupBy
+from tamis.plan import nodes
 
 # Before every event time.
 _NONE = -(2**63)
@@ -64,16 +63,14 @@ class SessionGroups:
     watermark had passed them and no session was open that began before them.
     """
 
-    def __init__(self, query: SessionGroupBy, catalog: Catalog) -> None:
-        session, (source,) = query.session, query.sources
-        stream = catalog.streams[source.stream]
-        assert stream.time is not None
-        self.streams = frozenset({stream.name})
+    def __init__(self, node: nodes.Sessions) -> None:
+        self.streams = frozenset({node.scan.stream})
         self.late = 0
-        self._query, self._alias, self._time = query, source.alias, stream.time
-        self._conditions = TableJoin(query, (source.alias,), {})
-        self._of = GroupRows(query)
-        self._session: Session = session
+        self._grouping = node.grouping
+        self._alias, self._time = node.scan.alias, node.scan.time
+        self._conditions = TableJoin(node.scan, (), ())
+        self._of = GroupRows(node.grouping)
+        self._session = session = node.session
         names = [column.name for column in self._of.by]
         self._key_places = [names.index(name) for name in session.by]
         self._mark = _NONE  # the watermark
@@ -89,7 +86,7 @@ class SessionGroups:
         for _, found in self._conditions.rows(columns, rows):
             times = np.asarray(found[self._alias, self._time].data, np.int64)
             self._count(
-                times, self._of.counted(with_computed_values(self._query, found, len(times)), len(times))
+                times, self._of.counted(with_computed_values(self._grouping, found, len(times)), len(times))
             )
         return self._of.nothing
 

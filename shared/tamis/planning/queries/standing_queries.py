@@ -15,8 +15,10 @@ from tamis.declarations.streams import StreamDef
 from tamis.errors import NotAcceptedError
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction
 from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
+from tamis.plan.nodes import Node
 from tamis.plan.omission import Omission, bare
 from tamis.planning.decide import candidate_filters, verdict_on
+from tamis.planning.physical.lowering import lowered
 from tamis.planning.queries.self_contained import self_contained
 from tamis.query.computed_columns import meaning
 from tamis.query.model import (
@@ -76,6 +78,7 @@ class Judged:
 
     memory: Memory
     layout: Layout
+    node: Node
     sql: str
     kept: Mapping[str, Kept] = field(default_factory=dict)
 
@@ -95,7 +98,9 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
         query = alert.query
         kept = _kept(query, catalog, verdict.memory)
         known = kept if all(one.most() <= GREATEST for one in kept.values()) else {}
-        return Judged(verdict.memory, layout(query, catalog), self_contained(alert, catalog), known)
+        node = lowered(query, catalog)
+        assert node is not None, "a query that keeps synopses is no join by time"
+        return Judged(verdict.memory, layout(query, catalog), node, self_contained(alert, catalog), known)
 
     found: Judged = catalog.results.get(_objects(alert, catalog), "standing query", make)
     return found
@@ -219,7 +224,6 @@ def standing_query(
     made = StandingQuery(
         alert=alert.name,
         version=version,
-        sql=judged.sql,
         inputs=inputs,
         key=judged.layout.key,
         bound=sayable(bound),
@@ -228,6 +232,8 @@ def standing_query(
         gap=alert.options.gap,
         for_=alert.options.for_,
         proven=judged.memory.verdict == "bounded",
+        node=judged.node,
+        sql=judged.sql,
     )
     return made, [_reader(source, version) for source in inputs]
 

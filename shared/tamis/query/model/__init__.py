@@ -7,7 +7,6 @@ Begin with `queries`, which has a class for each kind of query; `clauses` has th
 from tamis.query.model.catalog import Catalog
 from tamis.query.model.clauses import (
     Absence,
-    Aggregate,
     AsOfJoin,
     Conjunct,
     Grouping,
@@ -58,7 +57,6 @@ from tamis.query.model.statements import (
 
 __all__ = [
     "Absence",
-    "Aggregate",
     "AlertDef",
     "AlertOptions",
     "ApplicationTimeSelect",

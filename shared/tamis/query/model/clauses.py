@@ -7,11 +7,11 @@ name of a column of that source's *base* stream, because derived streams and fun
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 
+from tamis.declarations.aggregates import Aggregate
 from tamis.declarations.definitions import WINDOW_COLUMNS, ColumnDef
 from tamis.errors import Position
-from tamis.expressions.nodes import Call, Column, Expr, Type
+from tamis.expressions.nodes import Call, Column, Expr
 
 
 @dataclass(frozen=True)
@@ -29,23 +29,6 @@ class Output:
 
     name: str
     expr: Expr
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """An aggregate of a column; `column` is None for COUNT(*). With `distinct`, each value counts once.
-
-    The functions are count, sum, avg, min, max, median, stddev_pop, stddev_samp, var_pop, var_samp,
-    percentile_cont and percentile_disc with a `fraction`, and arg_min and arg_max: the value of the tuple
-    where the column `order` is least or greatest.
-    """
-
-    function: str
-    column: Column | None
-    distinct: bool
-    type: Type
-    fraction: Fraction | None = None
-    order: Column | None = None
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+from tests.operators import compile_query
 
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import compile_query
 from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
 from tamis.planning.explain import explain
 from tamis.query.model import Catalog

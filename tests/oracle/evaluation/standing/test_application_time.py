@@ -14,6 +14,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from tests.operators import compile_query
 from tests.oracle.bounded.timeless_queries import alert_of
 from tests.oracle.constant_conditions import with_constants
 from tests.oracle.random_cases import SEED, also_long, cases
@@ -22,7 +23,6 @@ from tamis.bounded.application_time.verdict import memory_verdict
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.operators.application_time.query import ApplicationTimeQuery
-from tamis.operators.compilation import compile_query
 from tamis.operators.contract import Rows, StandingEvaluator
 from tamis.query.model import AlertDef, Catalog, InApplicationTime, JoinByTime, is_distinct
 from tamis.query.parse import catalog_of

@@ -10,13 +10,12 @@ import random
 from fractions import Fraction
 
 import numpy as np
+from tests.operators import compile_query, run_query
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import compile_query
 from tamis.operators.contract import Rows, StandingEvaluator
-from tamis.operators.recording_runs import run_windowed
 from tamis.planning.explain import explain
 from tamis.query.model import Catalog, WindowGroupBy
 from tamis.query.parse import catalog_of
@@ -128,7 +127,7 @@ def test_duckdb_finds_the_same() -> None:
     stream, query = catalog.streams["s"], catalog.alerts["q"].query
     assert isinstance(query, WindowGroupBy)
     recording = Recording(stream, columns, np.zeros(len(rows), np.bool_), {}, 0, None, (len(rows),))
-    found = run_windowed(with_group_keys(query), catalog, recording).rows
+    found = run_query(with_group_keys(query), catalog, {recording.stream.name: recording}).rows
     verdict = compare_windowed_groups("q", query, {"s": recording}, found.columns)
     assert verdict.same and verdict.alarms > 10
 

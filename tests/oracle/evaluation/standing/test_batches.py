@@ -10,11 +10,11 @@ import random
 
 import duckdb
 import pytest
+from tests.operators import standing_evaluator
 from tests.oracle.evaluation.standing.piecewise_runs import Row, Tuples, batch, pieces, rows
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
-from tamis.operators.compilation import standing_evaluator
 from tamis.operators.contract import StandingEvaluator
 
 STREAMS = """

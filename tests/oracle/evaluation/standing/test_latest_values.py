@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from tests.operators import run_query, standing_evaluator
 from tests.oracle.evaluation.standing.test_verify import recording
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
 from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
-from tamis.operators.recording_runs import run_recordings
 from tamis.planning.explain import explain
 from tamis.query.model import Query
 from tamis.query.parse import catalog_of
@@ -389,7 +388,7 @@ def test_verify_finds_the_same_rows_and_each_change(times: int) -> None:
             )
             for name, rows in tuples.items()
         }
-        found = run_recordings(query, catalog, recordings).rows
+        found = run_query(query, catalog, recordings).rows
         assert Counter(rows_of(found)) == expected(made, tuples), (case, made.sql)
         verdict = compare_standing("q", query, recordings, found.columns)
         counts = verdict.missed, verdict.extra, verdict.reference_alarms

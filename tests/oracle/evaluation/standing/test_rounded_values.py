@@ -8,11 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.operators import run_query
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.operators.recording_runs import run_windowed
 from tamis.query.model import WindowGroupBy
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
@@ -72,7 +72,7 @@ def test_rounding_of_selected_values(times: int) -> None:
         )
         query = catalog.alerts["q"].query
         assert isinstance(query, WindowGroupBy)
-        rows = run_windowed(with_group_keys(query), catalog, recording).rows
+        rows = run_query(with_group_keys(query), catalog, {recording.stream.name: recording}).rows
         verdict = compare_windowed_groups("q", query, {"s": recording}, rows.columns)
         assert (verdict.missed, verdict.extra) == (0, 0), (columns, recording.columns, verdict)
         seen["near"] += verdict.at_threshold > 0
@@ -127,6 +127,6 @@ def test_rows_at_a_step_are_counted(column: str, values: list[float], at_thresho
     )
     query = catalog.alerts["q"].query
     assert isinstance(query, WindowGroupBy)
-    rows = run_windowed(with_group_keys(query), catalog, recording).rows
+    rows = run_query(with_group_keys(query), catalog, {recording.stream.name: recording}).rows
     verdict = compare_windowed_groups("q", query, {"s": recording}, rows.columns)
     assert (verdict.missed, verdict.extra, verdict.at_threshold) == (0, 0, at_threshold), (verdict, exact)

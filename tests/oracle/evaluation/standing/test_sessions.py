@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.operators import compile_query, run_query
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.vectors import Vector
 from tamis.operators import recording_runs
-from tamis.operators.compilation import compile_query
 from tamis.operators.windows.sessions import SessionGroups
 from tamis.planning.explain import explain
 from tamis.query.model import Catalog, SessionGroupBy
@@ -212,9 +212,7 @@ def test_no_session_begins_with_a_late_reading() -> None:
         "k": Vector(np.array([k for _, k in read], object)),
     }
     recording = Recording(catalog.streams["s"], columns, np.zeros(len(read), np.bool_), {}, 0)
-    query = catalog.alerts["q"].query
-    assert isinstance(query, SessionGroupBy)
-    found = recording_runs.run_windowed(query, catalog, recording)
+    found = run_query(catalog.alerts["q"].query, catalog, {recording.stream.name: recording})
     expected: list[Row] = [("p", 10, 13, 1), ("p", 20, 23, 1), ("p", 30, 35, 3)]
     assert _sorted(_listed(found.rows.columns)) == _sorted(expected)
     assert found.late == 3
@@ -237,11 +235,11 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
         assert isinstance(query, SessionGroupBy)
         nothing = np.zeros(len(tuples), np.bool_)
         recording = Recording(stream, _batch(asked, tuples), nothing, {}, 0, None, tuple(map(len, files)))
-        found = recording_runs.run_windowed(query, asked.catalog, recording)
+        found = run_query(query, asked.catalog, {recording.stream.name: recording})
         expected, lost = _expected(asked, tuples, marks)
         assert _sorted(_listed(found.rows.columns)) == _sorted(_shown(asked, expected)), (case, asked, files)
         assert found.late == lost, (case, asked, files)
-        keys = recording_runs.run_windowed(with_group_keys(query), asked.catalog, recording).rows
+        keys = run_query(with_group_keys(query), asked.catalog, {recording.stream.name: recording}).rows
         verdict = compare_windowed_groups("q", query, {"s": recording}, keys.columns)
         assert verdict.same, (case, asked, files, verdict)
         late += lost

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.operators import run_query
 from tests.oracle.bounded import timeless_queries as queries
 from tests.oracle.evaluation.standing import test_application_time as timed
 from tests.oracle.evaluation.standing import test_timeless_groups as grouped
@@ -23,7 +24,6 @@ from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.operators.contract import Rows
-from tamis.operators.recording_runs import run_recordings
 from tamis.planning.explain import explain
 from tamis.query.model import AlertDef, Catalog, GroupByQuery, InApplicationTime, Query
 from tamis.query.parse import catalog_of
@@ -97,7 +97,7 @@ def check(
 ) -> None:
     query = alert.query
     keyed = with_group_keys(query) if isinstance(query, GroupByQuery) else query
-    rows = run_recordings(keyed, catalog, recordings).rows
+    rows = run_query(keyed, catalog, recordings).rows
     given = {**query_inputs(query, catalog).relations, **recordings}
 
     def found(columns: Any) -> tuple[int, int]:

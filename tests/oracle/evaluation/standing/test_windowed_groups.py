@@ -18,6 +18,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.operators import compile_query, run_query
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.declarations.streams import StreamDef
@@ -132,14 +133,14 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
             tuple(map(len, files)),
         )
         query = asked.query
-        found = recording_runs.run_windowed(query, asked.catalog, recording)
+        found = run_query(query, asked.catalog, {recording.stream.name: recording})
         expected = _expected(reference, parts, window, tuples, marks)
         rows = _rows_of(found.rows)
         assert sorted(map(_comparable, rows)) == sorted(map(_comparable, expected)), (case, sql, files)
         assert [row[0] for row in rows] == sorted(row[0] for row in rows), (case, sql)  # type: ignore[type-var]
         assert found.late == _late(reference, parts.condition, window), (case, sql, files)
         late += found.late
-        keys = recording_runs.run_windowed(with_group_keys(query), asked.catalog, recording).rows
+        keys = run_query(with_group_keys(query), asked.catalog, {recording.stream.name: recording}).rows
         assert compare_windowed_groups("q", query, {"s": recording}, keys.columns).same, (case, sql, files)
     assert late > 0
 
@@ -232,7 +233,9 @@ class _Asked:
 
     def fresh(self) -> WindowedGroups:
         """The query, without tuples yet."""
-        return WindowedGroups(self.query, self.catalog)
+        operator = compile_query(self.query, self.catalog)
+        assert isinstance(operator, WindowedGroups)
+        return operator
 
 
 def _stream(delay: int, rate: bool) -> str:

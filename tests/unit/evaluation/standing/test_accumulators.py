@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from tests.operators import standing_evaluator
 
 from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector
 from tamis.operators.aggregates import accumulators
 from tamis.operators.aggregates.accumulators import Extremes, PartialAggregates, Sums, times
 from tamis.operators.aggregates.values import Percentile, Values
-from tamis.operators.compilation import standing_evaluator
 from tamis.operators.contract import StandingEvaluator
 
 ALL = "count(*) AS n, count({0}) AS c, sum({0}) AS s, avg({0}) AS a, min({0}) AS l, max({0}) AS g"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.operators import standing_evaluator
 
 from tamis.errors import RefusedError
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
 from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
 
 SQL = """

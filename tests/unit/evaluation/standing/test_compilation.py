@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.operators import standing_evaluator
 
 from tamis.errors import InputError, RefusedError
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
 
 SQL = """
 CREATE STREAM s (a INT, v VARCHAR);

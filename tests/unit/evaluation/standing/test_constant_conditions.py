@@ -6,10 +6,10 @@ from collections import Counter
 
 import duckdb
 import pytest
+from tests.operators import standing_evaluator
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
 from tamis.operators.contract import WITHDRAWN
 
 CONDITIONS = (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.operators import standing_evaluator
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
 
 STREAMS = "".join(
     f"CREATE STREAM {name} (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE,"

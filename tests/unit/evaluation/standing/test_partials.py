@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.operators import standing_evaluator
 
 from tamis.errors import RefusedError
 from tamis.expressions.exact.sums import SCALE, SPREADS, of_doubles, of_whole, quotient
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
 from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
 from tamis.operators.windows.groups import WindowedGroups
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from tests.operators import standing_evaluator
 
 from tamis.expressions.vectors import Vector
-from tamis.operators.compilation import standing_evaluator
 from tamis.operators.contract import Rows, StandingEvaluator
 
 STATES = orjson.loads((Path(__file__).parents[3] / "fixtures/standing_states/2a99bde.json").read_bytes())

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from tamis.declarations.aggregates import Aggregate
 from tamis.declarations.definitions import WINDOW_COLUMNS, ColumnDef
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns
 from tamis.expressions.sql_text import to_sql
@@ -18,7 +19,6 @@ from tamis.query.functions import (
     PERCENTILES,
     VALUES_AT_EXTREMES,
 )
-from tamis.query.model import Aggregate
 from tamis.query.selects.calls import approximate
 from tamis.query.selects.scope import FromScope
 from tamis.query.unsupported import AGGREGATES_USAGE

@@ -1,0 +1,76 @@
+"""Static relations: the rows of a table's file, as they were when its query was proven."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+
+import orjson
+
+from tamis.declarations.definitions import ColumnDef, TableDef
+from tamis.declarations.file_access import FileAccess
+from tamis.declarations.streams import StreamDef
+from tamis.errors import InputError, RefusedError
+from tamis.plan.nodes import Table
+from tamis.recordings.files import format_of
+from tamis.recordings.typed import Recording, read_recording
+
+# Every operator keeps the whole relation; `FileAccess` limits the bytes of its file.
+MOST_ROWS = 1_000_000
+
+
+def table_rows(table: Table, file_access: FileAccess) -> Recording:
+    """The rows of a table of a plan.
+
+    Raises InputError as `read_table`, and RefusedError if the rows aren't those of the plan: the limits of
+    their values are part of it.
+    """
+    columns = tuple(
+        ColumnDef(one.name, one.type, not_null=one.not_null, check=one.check) for one in table.columns
+    )
+    rows = read_table(TableDef(table.name, columns, table.path), file_access)
+    if digest(rows) != table.digest:
+        raise RefusedError(
+            "the file has other rows than those with which the query was proven",
+            where=f"table {table.name}, path {table.path}",
+            hint="restore the file, or drop the alert and create it again",
+        )
+    return rows
+
+
+def digest(rows: Recording) -> str:
+    """A number of all values of a relation, as text."""
+    values = [[name, vector.to_list()] for name, vector in sorted(rows.columns.items())]
+    return hashlib.sha256(orjson.dumps(values)).hexdigest()
+
+
+def read_table(table: TableDef, file_access: FileAccess) -> Recording:
+    """Read the rows of a table.
+
+    Raises InputError if the file can't be read, is too large, or has rows that violate the declaration;
+    RefusedError where it lies outside of the permitted directories.
+    """
+    where = f"table {table.name}, path {table.path}"
+    path = file_access.resolve(table.path, where)
+    found = os.stat(path)
+    return _rows(table, path, (found.st_mtime_ns, found.st_size, found.st_ino))
+
+
+@functools.lru_cache(maxsize=4)
+def _rows(table: TableDef, path: str, _version: tuple[int, int, int]) -> Recording:
+    """The rows of a file, read once for a query that is explained, decided and compiled."""
+    where = f"table {table.name}, path {table.path}"
+    form = format_of(table.path)  # a link's target may have another name
+    found = read_recording(StreamDef(table.name, table.columns, None, 0), [path], form)
+    if found.refused:
+        hint = "mend the rows, or the CHECK and NOT NULL of the table"
+        what = "1 row violates" if found.refused == 1 else f"{found.refused} rows violate"
+        first = found.refusals[0]
+        raise InputError(
+            f"{what} the declaration of the table: {first.where}: {first.reason}", where=where, hint=hint
+        )
+    if len(found) > MOST_ROWS:
+        hint = "keep what the queries need, or send its rows as a stream"
+        raise InputError(f"the file has more than {MOST_ROWS} rows", where=where, hint=hint)
+    return found

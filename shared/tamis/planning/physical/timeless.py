@@ -1,0 +1,115 @@
+"""Nodes of queries over streams without event time, and of their alternatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from tamis.bounded.timeless.aggregates import Subquery, subqueries
+from tamis.bounded.timeless.minimised_alternatives import Minimal, conditions, decided_translation, minimal
+from tamis.bounded.timeless.translate import Translation
+from tamis.declarations.aggregates import Aggregate
+from tamis.expressions.nodes import Column, columns
+from tamis.plan import nodes
+from tamis.plan.conjunction import Extreme
+from tamis.planning.physical.time_joins import outputs
+from tamis.query.computed_columns import computed_by_stream, with_computed
+from tamis.query.model import Catalog, Query, TimelessGroupBy, TimelessSelect, TimelessUnion
+
+
+def rows(query: TimelessSelect, catalog: Catalog, *, distinct: bool | None = None) -> nodes.Rows:
+    """The node of a query without aggregates. `distinct`: it remembers its rows; None: as the query says."""
+    translation = decided_translation(query, catalog)
+    return nodes.Rows(
+        _streams(query),
+        kept_columns(query, catalog, needed(translation)),
+        matching(translation, minimal(translation)),
+        outputs(query),
+        query.distinct if distinct is None else distinct,
+    )
+
+
+def union(query: TimelessUnion, catalog: Catalog) -> nodes.Union:
+    """The node of a union. UNION remembers the rows that any of its members gives."""
+    members = tuple(rows(one, catalog, distinct=one.distinct and not query.distinct) for one in query.members)
+    return nodes.Union(members, query.distinct)
+
+
+def groups(query: TimelessGroupBy, catalog: Catalog) -> nodes.Groups:
+    """The node of a query with aggregates."""
+    grouping = query.grouping
+    catalog = with_computed(catalog, query)
+    parts = subqueries(query, grouping, catalog)
+    aggregated = [one.column for one in grouping.aggregates if one.column is not None]
+    read = [*needed(*(one.translation for one in parts)), *grouping.by, *aggregated]
+    computed = tuple(
+        nodes.Computed(stream, one.name, one.computed)
+        for stream, added in computed_by_stream(query).items()
+        for one in added
+        if one.computed is not None
+    )
+    return nodes.Groups(
+        _streams(query),
+        kept_columns(query, catalog, read),
+        tuple(_part(one, grouping.aggregates) for one in parts),
+        nodes.Grouping(grouping.by, grouping.aggregates, outputs(query), grouping.having, computed),
+    )
+
+
+def _streams(query: Query) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(source.stream for source in query.sources))
+
+
+def _part(part: Subquery, aggregates: tuple[Aggregate, ...]) -> nodes.GroupsPart:
+    alternatives = (one for one, _, _ in part.alternatives(aggregates))
+    found = matching(part.translation, alternatives)
+    if part.extreme is not None:
+        aggregate = aggregates[part.extreme]
+        assert aggregate.column is not None, "an extreme is one of a column"
+        node = part.translation.columns.index(aggregate.column) + 1
+        kind: Extreme = "max" if aggregate.function == "max" else "min"
+        found = replace(
+            found, alternatives=tuple(replace(one, extreme=(node, kind)) for one in found.alternatives)
+        )
+    return nodes.GroupsPart(found, part.counted, part.extreme)
+
+
+def matching(translation: Translation, alternatives: Iterable[Minimal]) -> nodes.Matching:
+    """The combinations of tuples of these alternatives."""
+    found = tuple(_alternatives(translation, alternatives))
+    return nodes.Matching(found, translation.joins, tuple(translation.codes))
+
+
+def _alternatives(translation: Translation, every: Iterable[Minimal]) -> Iterator[nodes.Alternative]:
+    for one in every:
+        # Names and doubts are for messages.
+        plain = tuple(replace(node, name="") for node in one.conjunction.nodes)
+        conjunction = replace(one.conjunction, nodes=plain, caveats=(), in_expressions=())
+        own = tuple(tuple(conditions(translation, one, alias)) for alias in conjunction.aliases)
+        yield nodes.Alternative(conjunction, own, tuple(one.representatives.items()))
+
+
+def needed(*translations: Translation) -> list[Column]:
+    """The columns that the conditions and the nodes of conjunctions read."""
+    read = [column for one in translations for column in one.columns]
+    return read + [column for one in translations for expr in one.joins for column in columns(expr)]
+
+
+def kept_columns(query: Query, catalog: Catalog, read: Iterable[Column]) -> tuple[nodes.StreamColumns, ...]:
+    """The columns to keep of the tuples of each stream: those in `read` that one of its sources needs, and
+    those of SELECT.
+    """
+    wanted = {(column.alias, column.name) for column in read}
+    wanted |= {(c.alias, c.name) for output in query.select for c in columns(output.expr) if c.alias}
+    stream_of = {source.alias: source.stream for source in query.sources}
+    return tuple(
+        nodes.StreamColumns(
+            stream,
+            tuple(
+                (column.name, column.type)
+                for column in catalog.streams[stream].columns
+                if any((alias, column.name) in wanted for alias, name in stream_of.items() if name == stream)
+            ),
+        )
+        for stream in _streams(query)
+    )
