@@ -20,11 +20,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tamis.analysis.conjuncts import flatten_and
 from tamis.bounded.joined_tables import limited_cases
 from tamis.bounded.memory import Memory, no_number, sentences, undeclared
 from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.durations import seconds
+from tamis.expressions.nodes import Expr, Type, columns, substitute
 from tamis.expressions.sql_text import identifier, interval
 from tamis.operators.application_time.arrivals import Arrival, rate_of
 from tamis.query.model import AsOfJoin, Catalog, LatestValueJoin, Output, Source, TimelessSelect
@@ -66,6 +68,28 @@ def memory_verdict(query: LatestValueJoin, catalog: Catalog) -> Memory:
         missing = [lack for one in dict.fromkeys(streams) if (lack := undeclared(one))]
         return Memory("bounded", None, formula, LATEST, sentences(no_number(missing), reason))
     return Memory("bounded", int(total), formula, LATEST, reason)
+
+
+def candidate_filters(query: LatestValueJoin, join: AsOfJoin) -> tuple[Expr, ...]:
+    """The conditions that a tuple must meet to be chosen by an ASOF JOIN, or to hide another one.
+
+    Conditions in WHERE apply to the chosen tuple. But the equated columns of all rows have the values of the
+    first source, if they are equated with it. So its conditions on these columns hold for both.
+    """
+    first = query.sources[0].alias
+    equal = {
+        left: right
+        for left, right in join.keys
+        if left.alias == first and left.type is right.type is not Type.DOUBLE  # -0.0 and 0.0 are equal
+    }
+    same = [
+        substitute(part, lambda column: equal[column])
+        for conjunct in query.conjuncts
+        for part in flatten_and(conjunct.expr)
+        if (read := set(columns(part))) and read <= set(equal)
+    ]
+    own = [part for conjunct in join.filters for part in flatten_and(conjunct.expr)]
+    return tuple(dict.fromkeys((*own, *same)))
 
 
 def _longest(streams: Sequence[StreamDef]) -> str:

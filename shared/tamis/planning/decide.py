@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from tamis.analysis.conjuncts import Analysis, analyse, flatten_and
+from tamis.analysis.conjuncts import Analysis, analyse
 from tamis.analysis.contradictory_having import contradictory_having
 from tamis.bounded import latest_values, nested_queries, sessions, timed_joins, windows
 from tamis.bounded.application_time import verdict as application_time
@@ -21,7 +21,7 @@ from tamis.bounded.memory import Memory, sentences
 from tamis.bounded.timeless import verdict as timeless
 from tamis.bounded.timeless.translate import translate
 from tamis.durations import seconds
-from tamis.expressions.nodes import Expr, Type, aliases, columns, conjunction, substitute
+from tamis.expressions.nodes import aliases, conjunction
 from tamis.plan.omission import Omission, bare
 from tamis.planning.join_verdict import in_words, judge, read_by
 from tamis.planning.missing_watermarks import lacking
@@ -30,7 +30,6 @@ from tamis.query.model import (
     AlertDef,
     ApplicationTimeSelect,
     ApplicationTimeUnion,
-    AsOfJoin,
     Catalog,
     DerivedDef,
     GroupByQuery,
@@ -245,31 +244,9 @@ def _latest_values(definition: AlertDef | DerivedDef, query: LatestValueJoin, ca
     inputs = [whole_input(first, conjunction(own), why)]
     for source, join in zip(query.sources[1:], query.joins, strict=True):
         why = "no omission: each tuple may be the latest, and hides the ones before it even if WHERE drops it"
-        inputs.append(whole_input(source, conjunction(candidate_filters(query, join)), why))
+        inputs.append(whole_input(source, conjunction(latest_values.candidate_filters(query, join)), why))
     reason = f"a row for each tuple of {first.alias}, when the watermarks have passed it"
     return kept_whole(definition, memory, reason, tuple(inputs))
-
-
-def candidate_filters(query: LatestValueJoin, join: AsOfJoin) -> tuple[Expr, ...]:
-    """The conditions that a tuple must meet to be chosen by an ASOF JOIN, or to hide another one.
-
-    Conditions in WHERE apply to the chosen tuple. But the equated columns of all rows have the values of the
-    first source, if they are equated with it. So its conditions on these columns hold for both.
-    """
-    first = query.sources[0].alias
-    equal = {
-        left: right
-        for left, right in join.keys
-        if left.alias == first and left.type is right.type is not Type.DOUBLE  # -0.0 and 0.0 are equal
-    }
-    same = [
-        substitute(part, lambda column: equal[column])
-        for conjunct in query.conjuncts
-        for part in flatten_and(conjunct.expr)
-        if (read := set(columns(part))) and read <= set(equal)
-    ]
-    own = [part for conjunct in join.filters for part in flatten_and(conjunct.expr)]
-    return tuple(dict.fromkeys((*own, *same)))
 
 
 def _in_time(

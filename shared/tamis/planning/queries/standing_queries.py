@@ -9,6 +9,7 @@ from tamis.analysis.conjuncts import flatten_and, key_equality
 from tamis.analysis.equality_classes import classes
 from tamis.bounded import sessions, timed_joins, windows
 from tamis.bounded.application_time.verdict import runs_in_time
+from tamis.bounded.latest_values import candidate_filters
 from tamis.bounded.memory import Memory
 from tamis.declarations.definitions import WINDOW_COLUMNS
 from tamis.declarations.streams import StreamDef
@@ -17,7 +18,7 @@ from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, 
 from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
 from tamis.plan.nodes import Node
 from tamis.plan.omission import Omission, bare
-from tamis.planning.decide import candidate_filters, verdict_on
+from tamis.planning.decide import verdict_on
 from tamis.planning.physical.lowering import lowered
 from tamis.planning.queries.self_contained import self_contained
 from tamis.query.computed_columns import meaning

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import Enum, auto
-from typing import assert_never
 
 from sqlglot import exp
 
 from tamis.expressions.nodes import Column
 from tamis.query.context import Context
-from tamis.query.model import (
-    ApplicationTimeSelect,
-    BaseQuery,
-    Conjunct,
-    Grouping,
-    JoinByTime,
-    LatestValueJoin,
-    Output,
-    SelectQuery,
-    SessionGroupBy,
-    TimelessGroupBy,
-    TimelessSelect,
-    WindowGroupBy,
-)
+from tamis.query.model import BaseQuery, Conjunct, Output, SelectQuery
 from tamis.query.other_systems.rewriting import in_windows
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import windows
 from tamis.query.selects.aggregated_streams import nested, refused_in_asof_join
 from tamis.query.selects.calls.aggregates import Aggregates
 from tamis.query.selects.calls.watched_calls import WatchedCalls
+from tamis.query.selects.evaluation import Evaluation, evaluation_of, query_of
 from tamis.query.selects.from_clause import Condition, resolve_from
 from tamis.query.selects.grouping import Grouped, resolve_grouping
-from tamis.query.selects.joins.asof import NO_ASOF, AsOf, refused_beside_asof, resolve_asof
-from tamis.query.selects.joins.existence import ExistenceTests, Hidden
+from tamis.query.selects.joins.asof import NO_ASOF, refused_beside_asof, resolve_asof
+from tamis.query.selects.joins.existence import ExistenceTests
 from tamis.query.selects.joins_in_windows import with_joined_streams
 from tamis.query.selects.own_windows import with_own_windows
 from tamis.query.selects.scope import FromItem, FromScope, WithOutputs
@@ -47,16 +33,6 @@ _ALWAYS_SUPPORTED = ("expressions", "from_", "joins", "where", "with_")
 _OVER = ("windows", "qualify")  # of window functions
 _AROUND = "write it in the query around, which reads a stream, or prepare the rows in the table's file"
 _AGGREGATING = ("group", "having")  # supported over streams without event time, and over windows
-
-
-class _Evaluation(Enum):
-    """The kind of evaluation of a query, which follows from its streams."""
-
-    BY_TIME = auto()  # all streams have event time
-    TIMELESS = auto()  # no stream has event time
-    APPLICATION_TIME = auto()  # it joins tables, mixes both kinds of streams, or eliminates duplicates
-    WINDOWED = auto()  # some stream has windows
-    OF_TABLES = auto()  # it reads no stream: only a subquery may do so, and its rows aren't aggregated
 
 
 def resolve_select(
@@ -105,7 +81,7 @@ def _resolved(
     known = all(item.sources for item in scope.items)
     offsets = [offset for _, offset in scope.sources]
     tested = any(context.stream(one) is not None for one in tests.hidden.sources)
-    evaluation = _evaluation(context, scope, node, tested) if known else _Evaluation.BY_TIME
+    evaluation = evaluation_of(context, scope, node, tested) if known else Evaluation.BY_TIME
     aggregates = Aggregates(scope)
     resolver = ExpressionResolver(context, scope, aggregates, series=series)
     outputs = resolve_outputs(context, resolver, scope, node)
@@ -115,12 +91,12 @@ def _resolved(
     aggregated = bool(aggregates.first_call or any(node.args.get(key) for key in _AGGREGATING))
     if scope.asof and refused_beside_asof(context, node, aggregates.first_call):
         return None
-    aggregable = evaluation in (_Evaluation.TIMELESS, _Evaluation.WINDOWED)
+    aggregable = evaluation in (Evaluation.TIMELESS, Evaluation.WINDOWED)
     refused = aggregated and known and not aggregable
     if outputs is None or conjuncts is None or asof is None or not complete or not known or refused:
         resolve_grouping(context, resolver, node, aggregates, None)
         if refused:
-            of_tables = evaluation is _Evaluation.OF_TABLES
+            of_tables = evaluation is Evaluation.OF_TABLES
             _refuse_aggregates(context, node, aggregates, of_tables=of_tables)
         return None
     distinct = node.args.get("distinct")
@@ -128,7 +104,7 @@ def _resolved(
         return None
     grouping = None
     if aggregated:
-        windowed = evaluation is _Evaluation.WINDOWED
+        windowed = evaluation is Evaluation.WINDOWED
         grouped = _grouping(context, resolver, node, aggregates, outputs=outputs, windowed=windowed)
         if grouped is None:
             return None
@@ -136,7 +112,7 @@ def _resolved(
     if not series.windows.see_all_rows(context, scope):
         return None
     sources, watched = series.sources(context, [source for source, _ in scope.sources])
-    joined = evaluation in (_Evaluation.BY_TIME, _Evaluation.OF_TABLES) and not asof.joins
+    joined = evaluation in (Evaluation.BY_TIME, Evaluation.OF_TABLES) and not asof.joins
     if not tests.check(joined=joined, distinct=distinct is not None):
         return None
     clauses = BaseQuery(
@@ -145,44 +121,12 @@ def _resolved(
         outputs,
         watched=watched,
     )
-    query = _of_kind(evaluation, clauses, tests.hidden, asof, grouping, distinct=distinct is not None)
+    query = query_of(evaluation, clauses, tests.hidden, asof, grouping, distinct=distinct is not None)
     inlined = sum(len(item.conjuncts) for item in scope.items)
     joins = with_joined_streams(context, query, offsets)
     if joins is None or not windows.check_windows(context, *joins, conjuncts[inlined:]):
         return None
     return nested(context, *joins)
-
-
-def _of_kind(
-    evaluation: _Evaluation,
-    clauses: BaseQuery,
-    hidden: Hidden,
-    asof: AsOf,
-    grouping: Grouping | None,
-    *,
-    distinct: bool,
-) -> SelectQuery:
-    """The query of the kind that follows from its evaluation, ASOF JOINs and aggregates. `hidden`: the
-    sources of `clauses` under EXISTS and NOT EXISTS.
-    """
-    parts, watched = (clauses.sources, clauses.conjuncts, clauses.select), clauses.watched
-    if asof.joins:
-        return LatestValueJoin(*parts, watched=watched, joins=asof.joins)
-    match evaluation:
-        case _Evaluation.TIMELESS if grouping is not None:
-            return TimelessGroupBy(*parts, watched=watched, grouping=grouping)
-        case _Evaluation.TIMELESS:
-            return TimelessSelect(*parts, watched=watched, distinct=distinct)
-        case _Evaluation.APPLICATION_TIME:
-            return ApplicationTimeSelect(*parts, watched=watched, distinct=distinct)
-        case _Evaluation.WINDOWED if grouping is not None:
-            kind = WindowGroupBy if clauses.windowed[0].session is None else SessionGroupBy
-            return kind(*parts, watched=watched, grouping=grouping)
-        case _Evaluation.BY_TIME | _Evaluation.WINDOWED | _Evaluation.OF_TABLES:
-            exists, absences = tuple(hidden.exists), tuple(hidden.absences)
-            return JoinByTime(*parts, watched=watched, exists=exists, absences=absences)
-        case _:
-            assert_never(evaluation)
 
 
 def _check_clauses(context: Context, node: exp.Select, offset: int) -> bool:
@@ -263,40 +207,12 @@ def _qualify(
     return tuple(found) if len(found) == len(parts) else None
 
 
-def _evaluation(context: Context, scope: FromScope, node: exp.Select, tested: bool) -> _Evaluation:
-    """The kind of evaluation of the query. A query that reads only tables is reported, unless it is
-    a subquery. `tested`: a test of existence reads a stream.
-    """
-    streams = [context.stream(source) for source, _ in scope.sources]
-    windowed = any(source.windowed for source, _ in scope.sources)
-    if streams and not any(streams):
-        if not context.around:
-            what = "this query reads only tables, and no stream"
-            hint = "join a stream with the table, or read its file directly"
-            if tested:
-                what = "the rows of this query are those of tables, and no reading makes them"
-                hint = "write the stream in FROM, and join the table with it"
-            context.error(what, scope.sources[0][1], hint)
-        return _Evaluation.OF_TABLES
-    timed = [stream.time is not None for stream in streams if stream is not None]
-    # Rows of aggregates come when their windows end, and are taken in order of event time.
-    aggregated = any(source.aggregated is not None for source, _ in scope.sources)
-    mixed = None in streams or len(set(timed)) > 1 or aggregated
-    if windowed:
-        return _Evaluation.WINDOWED
-    if not any(timed) and not mixed:
-        return _Evaluation.TIMELESS
-    if mixed or node.args.get("distinct") is not None:
-        return _Evaluation.APPLICATION_TIME
-    return _Evaluation.BY_TIME
-
-
-def _supported_distinct(context: Context, distinct: exp.Expr, evaluation: _Evaluation) -> bool:
+def _supported_distinct(context: Context, distinct: exp.Expr, evaluation: Evaluation) -> bool:
     """Tell if DISTINCT is supported here; if not, that is reported."""
-    if evaluation is _Evaluation.OF_TABLES:
+    if evaluation is Evaluation.OF_TABLES:
         context.error("DISTINCT over tables alone is not supported", distinct, _AROUND)
         return False
-    supported = evaluation in (_Evaluation.TIMELESS, _Evaluation.APPLICATION_TIME)
+    supported = evaluation in (Evaluation.TIMELESS, Evaluation.APPLICATION_TIME)
     if supported and distinct.args.get("on") is None:
         return True
     what, hint = DISTINCT_ON if supported else DISTINCT_WINDOWS
