@@ -11,21 +11,23 @@ from tamis.operators.build import operator
 from tamis.operators.contract import RecordedRun, StandingEvaluator
 from tamis.operators.recording_runs import run_recordings
 from tamis.plan.model import StandingQuery
-from tamis.plan.nodes import Node
+from tamis.plan.nodes import Matching, Node, Rows
 from tamis.plan.wire import wire_type
 from tamis.planning.physical.lowering import lowered, standing_node
 from tamis.query.model import Catalog, Query
 from tamis.recordings.typed import Recording
 
+# Of a query that never has a row.
+NO_ROWS = Rows((), (), Matching(()), ())
+
 
 def through_json(node: Node) -> Node:
     """The node as a service reads it, which must be the same."""
     wire = wire_type(StandingQuery)
-    text = msgspec.json.encode(wire.write(StandingQuery("q", 1, (), (), None, node=node)))
-    read: Node | None = wire.decode(text, "plan").node
-    assert read is not None
-    assert read == node
-    return read
+    text = msgspec.json.encode(wire.write(StandingQuery("q", 1, node, (), (), None)))
+    read: StandingQuery = wire.decode(text, "plan")
+    assert read.node == node
+    return read.node
 
 
 def standing_evaluator(sql: str, name: str, file_access: FileAccess = UNRESTRICTED) -> StandingEvaluator:

@@ -40,8 +40,8 @@ class SinkState(Struct, frozen=True, kw_only=True):
 
 class Heartbeat(Struct, frozen=True, kw_only=True):
     """A sign of life. `time` is the wall clock in microseconds. `host` and `pid` name the process, for
-    those who have to end it when it hangs. `sinks` has the sinks of a worker by name. `nodes`: the joiner
-    reads plans whose queries are nodes; one of an earlier release reads SQL alone.
+    those who have to end it when it hangs. `sinks` has the sinks of a worker by name. `nodes`: always
+    true of a joiner, for a registry of the release before, which writes SQL for joiners older than itself.
     """
 
     time: Integer

@@ -7,7 +7,7 @@ queries.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,17 +30,13 @@ _encode = msgspec.json.Encoder().encode
 class PlanDocument:
     """A plan's value in `tamis.plans`, with `size` bytes.
 
-    `encoded`: the number of bytes that were encoded for it and for all documents before. `sql`: queries that
-    keep synopses are written as SQL, for a joiner of an earlier release, and not as nodes.
+    `encoded`: the number of bytes that were encoded for it and for all documents before.
     """
 
-    def __init__(self, plan: Plan, before: PlanDocument | None = None, *, sql: bool = False) -> None:
+    def __init__(self, plan: Plan, before: PlanDocument | None = None) -> None:
         """Raises InputError if `decode_plan` would refuse it."""
-        self._plan, self.sql = plan, sql
-        definitions = wire_type(Definition)
-        standing = _WITH_SQL if sql else _WITH_NODES
-        if before is not None and before.sql != sql:
-            before = None
+        self._plan = plan
+        definitions, standing = wire_type(Definition), wire_type(StandingQuery)
         self._definitions: _Texts = (before._definitions if before else _Texts(definitions)).updated(
             plan.definitions
         )
@@ -99,21 +95,6 @@ class PlanDocument:
     def _stream(self, stream: StreamPlan) -> Record:
         topics = tuple(self._topics[topic.name].record() for topic in stream.topics)
         return wire_type(StreamPlan).write(stream, topics=topics)
-
-
-class _Standing(WireType[StandingQuery]):
-    """Queries that keep synopses in one of their two forms."""
-
-    def __init__(self, *, sql: bool) -> None:
-        super().__init__(StandingQuery)
-        self._sql = sql
-
-    def write(self, value: StandingQuery, **given: Any) -> Record:
-        written = replace(value, node=None) if self._sql else replace(value, sql=None)
-        return super().write(written, **given)
-
-
-_WITH_SQL, _WITH_NODES = _Standing(sql=True), _Standing(sql=False)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from tamis.declarations.definitions import Window
 from tamis.declarations.watches import AnyWatch, Watch, WindowFunction
-from tamis.expressions.exact.rounding import Margin
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import Column, Expr, Type
 from tamis.plan.nodes import Node
 
@@ -24,7 +24,6 @@ Sides = Literal["both", "above", "below"]
 # Numbers and texts without one of these types are numbers from 0 and texts of at most 1,000 characters.
 Positive = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Signed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Sql = Annotated[str, Meta(max_length=1_000_000)]
 
 
 @dataclass(frozen=True)
@@ -249,15 +248,15 @@ class Definition:
 class StandingQuery:
     """An alert that keeps synopses and gives rows as tuples come. `version` is the plan version that made it.
 
-    `node` says what runs. A registry whose joiner is of an earlier release writes `sql` in its place:
-    self-contained statements, the streams, tables and functions that the alert needs, and the alert. `inputs`
-    has each stream that it reads once, under the empty alias; `filter` lets pass what any of its occurrences
-    may need; `time` is empty if the stream has none. `key` names the columns of SELECT by which its rows
-    are grouped to episodes. `bound` limits its synopses' entries; None if nothing was proven.
+    `node` says what runs. `inputs` has each stream that it reads once, under the empty alias; `filter` lets
+    pass what any of its occurrences may need; `time` is empty if the stream has none. `key` names the columns
+    of SELECT by which its rows are grouped to episodes. `bound` limits its synopses' entries; None if nothing
+    was proven.
     """
 
     alert: str
     version: Positive
+    node: Node
     inputs: tuple[Input, ...]
     key: tuple[str, ...]
     bound: int | None
@@ -266,8 +265,6 @@ class StandingQuery:
     gap: int | None = None
     for_: int | None = None
     proven: bool = True  # its memory was; else it runs since it was allowed to
-    node: Node | None = None
-    sql: Sql | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

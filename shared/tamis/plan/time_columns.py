@@ -5,18 +5,11 @@ from __future__ import annotations
 from tamis.expressions.nodes import Type
 from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.plan.nodes import select_of
-from tamis.query.parse import catalog_of
 
 
 def time_columns(query: Definition | StandingQuery) -> tuple[str, ...]:
-    """The names of the columns of the type TIMESTAMP. Those of a standing query are in its SQL."""
-    if isinstance(query, Definition):
-        select = query.select
-    elif query.node is not None:
-        select = select_of(query.node)
-    else:
-        chosen = catalog_of(query.sql or "").alerts[query.alert].query.select
-        select = tuple((output.name, output.expr) for output in chosen)
+    """The names of the columns of the type TIMESTAMP."""
+    select = query.select if isinstance(query, Definition) else select_of(query.node)
     return tuple(name for name, expr in select if expr.type is Type.TIMESTAMP)
 
 

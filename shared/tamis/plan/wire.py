@@ -75,8 +75,6 @@ _LATER = frozenset(
         "former",
         "origin",
         "begin",
-        "node",
-        "sql",
     )
 )
 
@@ -195,8 +193,8 @@ class WireType(Generic[T]):
         found = self._kind(**given)
         if isinstance(found, Window) and (found.slide < 1 or found.size < 1 or found.size % found.slide):
             raise InputError("expected a slide that divides the size", where=place, hint=HINT)
-        if isinstance(found, Window) and found.offset >= found.slide:
-            raise InputError("expected an offset less than the slide", where=place, hint=HINT)
+        if isinstance(found, Window) and found.offset >= (found.size if found.cumulative else found.slide):
+            raise InputError("expected an offset less than the distance of starts", where=place, hint=HINT)
         return found
 
     def read_cached(self, data: Raw, place: str) -> T:

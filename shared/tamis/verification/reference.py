@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from tamis.declarations.definitions import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Window
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.exact.conditions import TRUE, outcomes
-from tamis.expressions.exact.rounding import Margin, certain
+from tamis.expressions.exact.rounding import certain
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import Call, Column, Expr, aliases, columns, conjunction
 from tamis.expressions.python_functions import calls
 from tamis.query.model import JoinByTime, Query

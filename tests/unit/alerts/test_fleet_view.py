@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 import pytest
+from tests.operators import NO_ROWS
 
 from tamis.expressions.nodes import Column, Literal, Type
 from tamis.messaging.column_names import ColumnNames
@@ -83,9 +84,9 @@ def test_the_plan_says_which_columns_of_a_definition_are_times(view: FleetView) 
 
 
 def test_the_joiner_says_which_columns_of_a_standing_query_are_times(view: FleetView) -> None:
-    """The plan has it as SQL. What the joiner says may come before the plan, after it, or never."""
+    """What the joiner says may come before the plan, after it, or never."""
     source = Input("", "a", TOPIC, "ts", ("site",), None, 0)
-    query = StandingQuery("counted", 2, (source,), ("site", "begin"), None)
+    query = StandingQuery("counted", 2, NO_ROWS, (source,), ("site", "begin"), None)
     plan_of_it = encode_plan(Plan(2, 1, standing=(query,)))
     state = {TOPIC: StreamState(7, 0, 0, False)}
 
@@ -108,7 +109,7 @@ def test_what_has_no_time_follows_the_joiners_clock(view: FleetView) -> None:
     """Its alarms have the time at which tuples came to Kafka; with time besides, the frontier counts too."""
     sources = [Input("", name, f"tamis.stream.{name}.1", time, (), None, 0) for name, time in TIMES]
     for version, inputs in enumerate((sources[:1], sources), 1):
-        query = StandingQuery("counted", version, tuple(inputs), ("site", "n"), None)
+        query = StandingQuery("counted", version, NO_ROWS, tuple(inputs), ("site", "n"), None)
         take(view, PLANS, encode_plan(Plan(version, 2, standing=(query,))))
         assert view.rules["counted"].names.key == ("site", "n")
         for partition, time in enumerate((70, 80)):

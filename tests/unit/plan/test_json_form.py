@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import orjson
 import pytest
+from tests.operators import NO_ROWS
 from tests.unit.certificates.catalogs import NEAR, TWO
 
 from tamis.declarations.watches import NamedPattern, Watch
@@ -169,7 +170,7 @@ def test_the_version_is_found_without_decoding() -> None:
 
 
 def test_the_names_of_alerts_are_found_without_decoding() -> None:
-    query = StandingQuery("rows", 1, (), (), None)
+    query = StandingQuery("rows", 1, NO_ROWS, (), (), None)
     document = encode_plan(dataclasses.replace(plan(), standing=(query,)))
     assert alerts_of(document) == {"q", "rows"}
     broken = orjson.loads(document)

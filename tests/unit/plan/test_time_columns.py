@@ -29,7 +29,5 @@ def test_of_a_definition_they_are_those_of_the_types_of_its_streams_columns() ->
 
 def test_of_a_standing_query_they_are_those_of_its_rows() -> None:
     source = Input("", "a", "t", "ts", ("site",), None, 0)
-    query = StandingQuery(
-        "counted", 2, (source,), ("site", "begin"), None, node=standing_node(SQL, "counted")
-    )
+    query = StandingQuery("counted", 2, standing_node(SQL, "counted"), (source,), ("site", "begin"), None)
     assert key_times(query, Plan(2, 1, standing=(query,))) == (1,)

@@ -11,6 +11,7 @@ from tamis.errors import RefusedError
 from tamis.expressions.nodes import Type
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.vectors import Vector
+from tamis.operators.build import operator
 from tamis.operators.contract import CountsLate
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
@@ -120,7 +121,7 @@ def test_plans_over_rows_of_aggregates(
             {"station"} if by == "temp" else set()
         )
     # A joiner has only the statements of the plan.
-    assert standing_evaluator(found.sql, "q").streams == {feed.stream.name for feed in found.layout.feeds}
+    assert operator(found.node).streams == {feed.stream.name for feed in found.layout.feeds}
 
 
 def test_a_stream_of_aggregates_has_users_and_no_topic() -> None:
@@ -209,7 +210,7 @@ def test_plans_of_joins_in_windows(on: str, by: str, partition: tuple[str, ...],
         "temp < 40",
         "temp > 0",
     ]
-    assert standing_evaluator(found.sql, "q").streams == {"air", "surface"}
+    assert operator(found.node).streams == {"air", "surface"}
 
 
 def test_what_waits_for_a_join_is_kept_in_its_state() -> None:
@@ -315,7 +316,7 @@ def test_joined_windows_are_decided_when_they_have_ended() -> None:
     # 10 keys and one tuple a second: windows of just less than 10 s, before and after, and 1 s of stall.
     assert found.memory.bound == 10 * (10 + 1) + 10 * (20 + 1) + 10
     assert [feed.partition_key for feed in found.layout.feeds] == [("station",), ("station",)]
-    query = standing_evaluator(found.sql, "q")
+    query = operator(found.node)
     batch = {
         "station": Vector.from_list(["p", "p"], Type.VARCHAR),
         "ts": Vector.from_list([1_000_000, 12_000_000], Type.TIMESTAMP),

@@ -12,7 +12,6 @@ from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text as shown
-from tamis.planning.queries.self_contained import self_contained
 from tamis.query.parse import catalog_of
 from tamis.watching.key_history import KeyHistory, bytes_per_key
 
@@ -106,15 +105,13 @@ def test_conditions_against_the_domain_are_refused() -> None:
         " (PARTITION BY room ORDER BY ts) GROUP BY room, window_start",
     ],
 )
-def test_plans_and_self_contained_sql_mean_the_same(select: str) -> None:
+def test_plans_have_them_in_the_watched_stream(select: str) -> None:
     catalog = catalog_of(STREAMS.format(options="history = '5 minutes'"), f"CREATE ALERT q AS {select}")
     plan = first_plan(catalog, shards={"edge/air": "air"})
     assert decode_plan(encode_plan(plan)) == plan
     (stream,) = plan.watched("air")
     assert stream.window_functions == catalog.alerts["q"].query.watched[0].watches
     assert not stream.watches
-    again = catalog_of(self_contained(catalog.alerts["q"], catalog)).alerts["q"]
-    assert again.query == catalog.alerts["q"].query
 
 
 def test_a_plan_without_window_functions_has_no_word_of_them() -> None:

@@ -31,7 +31,6 @@ from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
 from tamis.operators.time_join.filter_dispatch import Dispatch, FilterResults
 from tamis.plan.model import Input, Plan, StandingQuery
 from tamis.plan.time_columns import time_columns
-from tamis.planning.physical.lowering import standing_evaluator
 from tamis_joiner.core.alarms import KeyValue, Numbering, standing_alarms
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME, ProgressRecord
@@ -103,13 +102,8 @@ class RunningQuery:
         self.changed = True
         self.saved: bytes | None = None
         self._file_access = file_access
-        self._set(self._operator())
+        self._set(operator(query.node, file_access))
         self.times = time_columns(query)
-
-    def _operator(self) -> StandingEvaluator:
-        if self.query.node is not None:
-            return operator(self.query.node, self._file_access)
-        return standing_evaluator(self.query.sql or "", self.query.alert, self._file_access)
 
     def _set(self, evaluator: StandingEvaluator) -> None:
         self._evaluator = evaluator
@@ -145,7 +139,7 @@ class RunningQuery:
 
     def restore(self) -> None:
         """Go back to the last dump after an error. The tuples taken since then are not counted."""
-        self._set(self._operator())
+        self._set(operator(self.query.node, self._file_access))
         self.load(self.saved)
 
     def take(self, source: Input, arrived: ArrivedTuples) -> Found:

@@ -15,7 +15,7 @@ from typing import Literal as Word
 from tamis.errors import InputError, RefusedError
 from tamis.expressions.nodes import Expr, Literal, Type
 from tamis.expressions.sql_text import to_sql
-from tamis.predicates import Predicate
+from tamis.predicates.predicate import Predicate
 from tamis.query.condition import read_condition
 from tamis.query.model import Catalog, NestedQuery
 from tamis.sharing.topic_plans import Subscription

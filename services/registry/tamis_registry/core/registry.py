@@ -268,13 +268,6 @@ class Registry:
         gone = membership.declare_gone(draft, self.seen, now, n)
         came = membership.list_waiting(draft, self.seen, now, n)
         if not (left or gone or came):
-            if (
-                self._written is not None
-                and self.plan.standing
-                and self._written.sql is self.seen.joiner_reads_nodes
-            ):
-                form = "nodes" if self._written.sql else "SQL"
-                return self._change(draft, now, (f"the joiner reads queries as {form}",), always=True)
             if done := self.silences.over(now):
                 return Change(self.state, {}, silences=done)
             return self._written_again(now)
@@ -325,7 +318,7 @@ class Registry:
             built=built,
             considered=built,
             # Here, since a plan that is too large to be written must fail before anything is durable.
-            written=PlanDocument(plan, self._written, sql=not self.seen.joiner_reads_nodes),
+            written=PlanDocument(plan, self._written),
             finals=finals,
             why=(*why, *_moves(self.state, draft)),
         )

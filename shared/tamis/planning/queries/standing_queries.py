@@ -20,7 +20,6 @@ from tamis.plan.nodes import Node
 from tamis.plan.omission import Omission, bare
 from tamis.planning.decide import verdict_on
 from tamis.planning.physical.lowering import lowered
-from tamis.planning.queries.self_contained import self_contained
 from tamis.query.computed_columns import meaning
 from tamis.query.model import (
     AlertDef,
@@ -75,12 +74,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Judged:
-    """An accepted standing query. `sql` is self-contained; `kept`: of aggregates of windows, by stream."""
+    """An accepted standing query. `kept`: of aggregates of windows, by stream."""
 
     memory: Memory
     layout: Layout
     node: Node
-    sql: str
     kept: Mapping[str, Kept] = field(default_factory=dict)
 
 
@@ -101,7 +99,7 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
         known = kept if all(one.most() <= GREATEST for one in kept.values()) else {}
         node = lowered(query, catalog)
         assert node is not None, "a query that keeps synopses is no join by time"
-        return Judged(verdict.memory, layout(query, catalog), node, self_contained(alert, catalog), known)
+        return Judged(verdict.memory, layout(query, catalog), node, known)
 
     found: Judged = catalog.results.get(_objects(alert, catalog), "standing query", make)
     return found
@@ -225,6 +223,7 @@ def standing_query(
     made = StandingQuery(
         alert=alert.name,
         version=version,
+        node=judged.node,
         inputs=inputs,
         key=judged.layout.key,
         bound=sayable(bound),
@@ -233,8 +232,6 @@ def standing_query(
         gap=alert.options.gap,
         for_=alert.options.for_,
         proven=judged.memory.verdict == "bounded",
-        node=judged.node,
-        sql=judged.sql,
     )
     return made, [_reader(source, version) for source in inputs]
 

@@ -173,14 +173,6 @@ class FleetReports:
     # By stream, the last comparison of statistics in force with these, and its result.
     compared: dict[str, tuple[StreamStatistics | None, StreamStatistics, bool]] = field(default_factory=dict)
 
-    @property
-    def joiner_reads_nodes(self) -> bool:
-        """False for a joiner of an earlier release, which reads SQL in plans. A joiner that hasn't reported
-        anything counts as one of this release.
-        """
-        beat = self.heartbeats.get(JOINER)
-        return not self.frontiers if beat is None else beat.nodes
-
     def greatest_plan(self) -> int:
         """The greatest plan version that a shard or the joiner says it obeys; 0 without any."""
         reports: list[Ack | Frontier] = [*self.acks.values(), *self.frontiers.values()]

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from tests.operators import run_query
 from tests.oracle.bounded import timeless_queries as queries
-from tests.oracle.evaluation.standing import test_application_time as timed
-from tests.oracle.evaluation.standing import test_timeless_groups as grouped
-from tests.oracle.evaluation.standing import test_timeless_rows as plain
+from tests.oracle.operators.standing import test_application_time as timed
+from tests.oracle.operators.standing import test_timeless_groups as grouped
+from tests.oracle.operators.standing import test_timeless_rows as plain
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.bounded.application_time.static_relations import query_inputs

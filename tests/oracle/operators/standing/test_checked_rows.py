@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 from tests.oracle.bounded import timeless_queries as queries
 from tests.oracle.bounded.checked_streams import COLUMNS, TYPES, CheckedStreams, query, tuple_of
-from tests.oracle.evaluation.standing.piecewise_runs import batch, rows
+from tests.oracle.operators.standing.piecewise_runs import batch, rows
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
