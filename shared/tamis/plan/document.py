@@ -25,6 +25,7 @@ LARGEST = 32 * 1024 * 1024
 
 PLAN: WireType[Plan] = WireType(Plan, format=int)
 _encode = msgspec.json.Encoder().encode
+_QUERIES = (Definition, StandingQuery)
 
 
 class PlanDocument:
@@ -118,6 +119,7 @@ class _Texts:
         def encode(one: object) -> bytes:
             nonlocal encoded
             text = _encode(self.kind.write(one))
+            _check(self.kind, text, one)
             encoded += len(text)
             return text
 
@@ -129,6 +131,14 @@ class _Texts:
     def raw(self, *, whole: bool) -> tuple[Raw, ...]:
         """The texts for the encoder; none without `whole`."""
         return tuple(map(Raw, self.texts)) if whole else ()
+
+
+def _check(kind: WireType[Any], text: bytes, record: object) -> None:
+    """A plan that can't be read would stop every alert. Raises InputError for such a record."""
+    try:
+        kind.decode(text, f"alert {record.alert}" if isinstance(record, _QUERIES) else "plan")
+    except InputError as error:
+        raise InputError(f"no service could read its plan: {error.what}", where=error.where) from None
 
 
 def _more(before: PersistentList[bytes], now: PersistentList[bytes]) -> int:

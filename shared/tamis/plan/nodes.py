@@ -17,11 +17,13 @@ from msgspec import Meta
 
 from tamis.declarations.aggregates import Aggregate
 from tamis.declarations.definitions import Session, Window
+from tamis.expressions.json_form import MAX_TEXT
 from tamis.expressions.nodes import Column, Expr, Type
 from tamis.plan.conjunction import Conjunction, Extreme
 
 Columns = tuple[tuple[str, Type], ...]  # names and types
 Outputs = tuple[tuple[str, Expr], ...]  # the columns of SELECT: names and expressions
+Text = Annotated[str, Meta(max_length=MAX_TEXT)]  # a constant of an expression
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ class Matching:
 
     alternatives: tuple[Alternative, ...]
     joins: tuple[Expr, ...] = ()
-    codes: tuple[str, ...] = ()
+    codes: tuple[Text, ...] = ()
 
 
 @dataclass(frozen=True)

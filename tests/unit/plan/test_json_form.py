@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any, cast
 
 import orjson
@@ -17,6 +18,7 @@ from tamis.plan import document
 from tamis.plan.document import LARGEST
 from tamis.plan.json_form import alerts_of, decode_plan, encode_plan, version_of
 from tamis.plan.model import Plan, StandingQuery
+from tamis.plan.nodes import ApplicationTime, Matching, Table, TimedMatching
 from tamis.plan.wire import MOST
 from tamis.planning.build import build_plan
 from tamis.query.parse import catalog_of
@@ -179,3 +181,37 @@ def test_the_names_of_alerts_are_found_without_decoding() -> None:
     for wrong in (b"", b"[]", b'{"definitions":7}', b'{"definitions":[7]}', b'{"definitions":[{}]}'):
         with pytest.raises(InputError):
             alerts_of(wrong)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DISTINCT k FROM s WHERE text = '{}'",
+        "SELECT k, count(*) AS n FROM s WHERE text <> '{}' OR text = 'b' GROUP BY k",
+        "SELECT DISTINCT a.k FROM timed a JOIN sites b ON a.k = b.k WHERE a.text = '{}'",
+    ],
+)
+def test_long_texts_of_standing_queries_there_and_back(query: str, tmp_path: Path) -> None:
+    """A joiner read names of 1,000 characters, and stood still at the plan of a longer text."""
+    (tmp_path / "sites.csv").write_text("k\n1\n")
+    catalog = catalog_of(
+        "CREATE STREAM s (k INT CHECK (k BETWEEN 0 AND 5), text VARCHAR)",
+        "CREATE STREAM timed (k INT CHECK (k < 5), ts TIMESTAMP, text VARCHAR, WATERMARK FOR ts AS ts)",
+        f"CREATE TABLE sites (k INT) WITH (path = '{tmp_path}/sites.csv')",
+        f"CREATE ALERT q AS {query.format('x' * 9_000)}",
+    )
+    made = build_plan(
+        1, catalog, partitions=1, versions={}, topic_numbers={}, since={}, shard_streams={}
+    ).plan
+    assert len(made.standing) == 1
+    assert decode_plan(encode_plan(made)) == made
+
+
+def test_what_no_service_could_read_is_not_written() -> None:
+    table = Table("sites", "/x" * 1_000, (), "")
+    node = ApplicationTime((), (TimedMatching((), (), Matching(()), ()),), (table,))
+    made = dataclasses.replace(plan(), standing=(StandingQuery("rows", 1, node, (), (), None),))
+    with pytest.raises(
+        InputError, match=r"alert rows\.node\.tables\[0\]\.path: no service could read its plan"
+    ):
+        encode_plan(made)
