@@ -145,6 +145,7 @@ class Registry:
         """
         if not same_definitions(by, self.state.catalog):
             raise OutdatedError
+        text = text.within(self.state.catalog)
         return self.take(text.statements, now, keep=keep, planner=knowing(self._planner, text.known))
 
     def take(

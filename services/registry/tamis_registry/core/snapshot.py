@@ -49,6 +49,7 @@ class Snapshot:
         """
         if not same_definitions(by, self.state.catalog):
             raise OutdatedError
+        text = text.within(self.state.catalog)
         return self.explain_parsed(text.statements, knowing(self.planner, text.known))
 
     def explain_parsed(self, statements: Sequence[Statement], planner: Planner) -> list[dict[str, Any]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from tamis.declarations.definitions import FunctionDef
 from tamis.declarations.file_access import NO_ACCESS, FileAccess
+from tamis.declarations.streams import StreamDef
 from tamis.messaging.schemas.wire_format import Kind
 from tamis.planning.decide import verdict_on
 from tamis.planning.incremental import Built, plan_for
@@ -32,15 +34,26 @@ class Planner:
 PLANNER = Planner()
 
 
-def knowing(planner: Planner, known: Mapping[int, WorkedOut]) -> Planner:
-    """A planner that uses the results of another process for some queries, which are given by the identity of
-    their definitions.
-    """
+# What another process has worked out for a query, by the identity of the query's definition. Each with the
+# definition that ALTER or CREATE OR REPLACE has made, if the query was only resolved again with it.
+Known = dict[int, list[tuple[StreamDef | FunctionDef | None, WorkedOut]]]
+
+
+def knowing(planner: Planner, known: Known) -> Planner:
+    """A planner that uses the results of another process for some queries."""
 
     def decide(made: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
-        found = known.get(id(made))
-        if found is not None:
-            learn(made, catalog, found)
+        found = [one for changed, one in known.get(id(made), ()) if _has(catalog, changed)]
+        if found:
+            learn(made, catalog, found[-1])
         return planner.decide(made, catalog)
 
     return replace(planner, decide=decide)
+
+
+def _has(catalog: Catalog, changed: StreamDef | FunctionDef | None) -> bool:
+    """True if a definition is one of a catalogue: a query may be there from before the change."""
+    if changed is None:
+        return True
+    definitions = catalog.streams if isinstance(changed, StreamDef) else catalog.functions
+    return definitions.get(changed.name) is changed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 
 from tamis.declarations.definitions import TableDef
@@ -12,7 +12,9 @@ from tamis.persistent.dicts import PersistentDict
 from tamis.planning.proof_results import WorkedOut, work_out
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Redefine, Statement
 from tamis.query.parse import parse
-from tamis_registry.core.statements.catalog_changes import carry_out, same, stays
+from tamis.query.redefinition import Reader
+from tamis_registry.core.plan.planner import Known
+from tamis_registry.core.statements.catalog_changes import carry_out, existing, same, stays
 
 Definitions = MutableMapping[str, object]
 
@@ -28,21 +30,48 @@ class OutdatedError(UnavailableError):
 
 @dataclass(frozen=True)
 class Read:
-    """The statements of a text, each with the results of explaining and proving its queries."""
+    """The statements of a text, each with the results of explaining and proving its queries.
+
+    `kept`: for each statement, the places of its readers that mean the same as before.
+    """
 
     statements: tuple[Statement, ...]
     found: tuple[tuple[WorkedOut, ...], ...]
+    kept: tuple[tuple[int, ...], ...]
+
+    def within(self, catalog: Catalog) -> Read:
+        """The text as if it had been read here, with an equal catalogue: what another process has sent are
+        copies, and what means the same as before must be the same object as before.
+        """
+        pairs = zip(self.statements, self.kept, strict=True)
+        return replace(self, statements=tuple(_with_kept(one, kept, catalog) for one, kept in pairs))
 
     @property
-    def known(self) -> dict[int, WorkedOut]:
-        """The results by the identity of the queries' definitions."""
-        pairs = zip(self.statements, self.found, strict=True)
-        return {
-            id(query): found
-            for one, results in pairs
-            if results
-            for query, found in zip(_queries(one), results, strict=True)
-        }
+    def known(self) -> Known:
+        """The results, for a planner."""
+        known: Known = {}
+        for one, results in zip(self.statements, self.found, strict=True):
+            made = one.made if isinstance(one, Redefine) else None
+            for query, found in zip(_queries(one), results, strict=True) if results else ():
+                known.setdefault(id(query), []).append((made, found))
+        return known
+
+
+def _with_kept(statement: Statement, kept: Sequence[int], catalog: Catalog) -> Statement:
+    if not isinstance(statement, Redefine) or not kept:
+        return statement
+    readers = list(statement.readers)
+    for at in kept:
+        found = existing(catalog, readers[at])
+        assert isinstance(found, Reader)
+        readers[at] = found
+    return replace(statement, readers=tuple(readers))
+
+
+def _kept(statement: Statement, catalog: Catalog) -> tuple[int, ...]:
+    """The places of the readers that are definitions of `catalog`."""
+    readers = statement.readers if isinstance(statement, Redefine) else ()
+    return tuple(at for at, one in enumerate(readers) if existing(catalog, one) is one)
 
 
 def read(
@@ -71,7 +100,7 @@ def read(
             before_each(made)
             results.append(work_out(made, draft))
         found.append(tuple(results))
-    return Read(statements, tuple(found))
+    return Read(statements, tuple(found), tuple(_kept(one, catalog) for one in statements))
 
 
 def parsed(
