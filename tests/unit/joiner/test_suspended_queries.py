@@ -13,6 +13,7 @@ from tests.fixtures.dict_state import DictState
 from tamis.errors import InputError
 from tamis.messaging import topics
 from tamis.messaging.records import Frontier
+from tamis.operators.build import operator
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Plan
 from tamis.planning.build import first_plan
@@ -70,6 +71,35 @@ def test_rows_are_numbered_on_after_an_error(monkeypatch: pytest.MonkeyPatch, ne
         assert report.unable == {"ks": "the file of a table is missing"}
     numbers, report = send(2, 4, plan=replace(send.plan, version=2) if new_plan else None)
     assert numbers == [2]
+    assert report.unable == {}
+
+
+def test_an_error_while_the_file_of_a_table_has_changed_stops_its_query_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The joiner ended, since a query that is restored reads its tables again."""
+    sql = SQL + "CREATE ALERT others AS SELECT k FROM a WHERE k > 0;"
+    send = Partition()
+    send.plan = replace(first_plan(catalog_of(sql), shards={"e/a": "a"}), partitions=1)
+    assert sorted(send(1, 2, plan=send.plan)[0]) == [0, 0, 1, 1]
+    take = standing_queries.RunningQuery.take
+
+    made = operator
+    (ks,) = (query.node for query in send.plan.standing if query.alert == "ks")
+
+    def fail(running: standing_queries.RunningQuery, *given: Any) -> Any:
+        if running.query.node != ks:
+            return take(running, *given)
+        patched.setattr(standing_queries, "operator", lambda node, _: (refuse if node == ks else made)(node))
+        raise InputError("a function has failed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(standing_queries.RunningQuery, "take", fail)
+        numbers, report = send(3)
+        assert numbers == [2]
+        assert report.unable == {"ks": "the file of a table is missing"}
+    numbers, report = send(4)
+    assert sorted(numbers) == [2, 3]
     assert report.unable == {}
 
 

@@ -311,7 +311,7 @@ class StandingQueries:
     def _evaluate(self, plan: int, steps: Steps) -> dict[str, Alarms]:
         """Perform the steps of every query. A query that fails is restored; the others continue."""
         alarms: dict[str, Alarms] = {}
-        for running in self._running.values():
+        for running in list(self._running.values()):
             query, raised = running.query, alarms.setdefault(running.query.alert, [])
             try:
                 for rows, times, arrived in filter(None, steps(running)):
@@ -320,9 +320,20 @@ class StandingQueries:
                     raised += standing_alarms(query, numbering, rows, times, arrived)
                     self.errors.pop(query.alert, None)
             except TamisError as error:
-                running.restore()
                 self.errors[query.alert] = str(error)
+                self._restore(running)
         return alarms
+
+    def _restore(self, running: RunningQuery) -> None:
+        """Restore a query after an error; where this fails too, since the file of a table has changed, the
+        query is suspended.
+        """
+        try:
+            running.restore()
+        except TamisError as error:
+            self.errors[running.query.alert] = str(error)
+            name = _name(running.query)
+            self._suspended[name] = self._running.pop(name).progress
 
 
 def _name(query: StandingQuery) -> str:
