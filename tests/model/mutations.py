@@ -30,7 +30,7 @@ from tamis_edge.shards.worker import Serving, Worker
 from tamis_edge.sources.kafka.topic import KafkaTopic
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.records.envelopes import Envelopes, ProgressRecord
-from tamis_joiner.core.standing_queries import RunningQuery
+from tamis_joiner.core.running_query import RunningQuery
 
 # As Any: what is replaced are names that they import.
 model_edge: Any = import_module("tests.model.edge")

@@ -25,7 +25,7 @@ from tamis.declarations.definitions import Window
 from tamis.errors import InputError
 from tamis.expressions.json_form import from_json, to_json
 from tamis.expressions.nodes import Call, Column, Expr, Literal
-from tamis.plan import conjunction
+from tamis.plan import conjunction, nodes
 from tamis.plan.conjunction import Conjunction, Difference, Unequal
 from tamis.plan.model import Definition, Entry, StandingQuery, StreamColumn
 from tamis.plan.nodes import Alternative
@@ -269,6 +269,8 @@ def _inconsistent(value: object) -> str | None:
             return "expected an offset less than the distance of starts"
         case Conjunction():
             return value.inconsistent()
+        case nodes.Union() | nodes.ApplicationTime() if not value.members:
+            return "expected a SELECT"
         case Alternative():
             conjunction_ = value.conjunction
             if len(value.conditions) != len(conjunction_.streams):

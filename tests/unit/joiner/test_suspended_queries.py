@@ -18,7 +18,7 @@ from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Plan
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
-from tamis_joiner.core import standing_queries
+from tamis_joiner.core import running_query
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
 
@@ -65,7 +65,7 @@ def test_rows_are_numbered_on_after_an_error(monkeypatch: pytest.MonkeyPatch, ne
     send = Partition()
     assert send(1, 2, plan=send.plan)[0] == [0, 1]
     with monkeypatch.context() as patched:
-        patched.setattr(standing_queries, "operator", refuse)
+        patched.setattr(running_query, "operator", refuse)
         numbers, report = send(3)
         assert numbers == []
         assert report.unable == {"ks": "the file of a table is missing"}
@@ -82,19 +82,19 @@ def test_an_error_while_the_file_of_a_table_has_changed_stops_its_query_alone(
     send = Partition()
     send.plan = replace(first_plan(catalog_of(sql), shards={"e/a": "a"}), partitions=1)
     assert sorted(send(1, 2, plan=send.plan)[0]) == [0, 0, 1, 1]
-    take = standing_queries.RunningQuery.take
+    take = running_query.RunningQuery.take
 
     made = operator
     (ks,) = (query.node for query in send.plan.standing if query.alert == "ks")
 
-    def fail(running: standing_queries.RunningQuery, *given: Any) -> Any:
+    def fail(running: running_query.RunningQuery, *given: Any) -> Any:
         if running.query.node != ks:
             return take(running, *given)
-        patched.setattr(standing_queries, "operator", lambda node, _: (refuse if node == ks else made)(node))
+        patched.setattr(running_query, "operator", lambda node, _: (refuse if node == ks else made)(node))
         raise InputError("a function has failed")
 
     with monkeypatch.context() as patched:
-        patched.setattr(standing_queries.RunningQuery, "take", fail)
+        patched.setattr(running_query.RunningQuery, "take", fail)
         numbers, report = send(3)
         assert numbers == [2]
         assert report.unable == {"ks": "the file of a table is missing"}
@@ -107,7 +107,7 @@ def test_a_dropped_query_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     send = Partition()
     send(1, 2, plan=send.plan)
     with monkeypatch.context() as patched:
-        patched.setattr(standing_queries, "operator", refuse)
+        patched.setattr(running_query, "operator", refuse)
         send(plan=replace(send.plan, version=2, standing=()))
     assert orjson.loads(send.state.blobs["meta"])["standing"] == {}
     assert not [name for name in send.state.blobs if name.startswith("standing/")]
@@ -137,3 +137,55 @@ def test_a_state_of_an_earlier_version_stops_its_query_alone() -> None:
     assert (numbers, report.unable) == ([3], {})
     numbers, report = send(5, plan=replace(send.plan, version=3))  # RESUME ALERT
     assert report.unable == {} and len(numbers) == 2
+
+
+def damaged(plan: Plan, alert: str, *path: str | int, to: Any) -> bytes:
+    """The plan, with another value at a path of the node of an alert."""
+    found = orjson.loads(encode_plan(plan))
+    (place,) = (one["node"] for one in found["standing"] if one["alert"] == alert)
+    for key in path[:-1]:
+        place = place[key]
+    assert place[path[-1]] != to
+    place[path[-1]] = to
+    return orjson.dumps(found)
+
+
+DOMAIN = "CREATE STREAM a (k INT CHECK (k BETWEEN 0 AND 9)); CREATE ALERT ks AS SELECT k FROM a;"
+OTHERS = (
+    "CREATE ALERT counts AS SELECT k, count(*) AS n, max(k) AS m FROM a GROUP BY k;"
+    "CREATE ALERT both AS SELECT k FROM a UNION ALL SELECT k FROM a WHERE k > 0;"
+)
+
+
+@pytest.mark.parametrize(
+    ("alert", "path", "to"),
+    [
+        ("counts", ("grouping", "by", 0, 2), "nothing"),
+        ("counts", ("grouping", "select", 1, 1, 2), "7"),
+        ("both", ("members", 0, "select", 0, 1, 2), "nothing"),
+    ],
+)
+def test_a_node_that_does_not_fit_together_stops_its_query_alone(
+    alert: str, path: tuple[str | int, ...], to: Any
+) -> None:
+    """The joiner ended at such a plan, again after each start."""
+    send = Partition()
+    send.plan = replace(first_plan(catalog_of(DOMAIN + OTHERS), shards={"e/a": "a"}), partitions=1)
+    group = Group.load(0, 1, send.state)
+    (topic,) = {one.topic for query in send.plan.standing for one in query.inputs}
+    tuples = [
+        orjson.dumps({"k": at, "_": {"shard": "e/a", "plan": 1, "activation": 0, "place": at}})
+        for at in (1, 2)
+    ]
+    unable, raised = {}, set()
+    for plans, log in ([damaged(send.plan, alert, *path, to=to)], []), ([], tuples), ([], []):
+        records = [
+            Records(name, 0, values, np.arange(len(values)), np.zeros(len(values), np.int64))
+            for name, values in ((topics.PLANS, plans), (topic, log))
+        ]
+        out = group.process(*split_plans(records), send.state, now=1, token="1")
+        raised |= {orjson.loads(value)["alert"] for _, value in out.alarms}
+        if out.frontier is not None:
+            unable = Frontier.from_bytes(out.frontier).unable
+    assert raised == {"ks", "counts", "both"} - {alert}
+    assert list(unable) == [alert] and "its operators don't fit together" in unable[alert]

@@ -21,7 +21,7 @@ from tamis_joiner.core.alarms import Numbering, standing_alarms
 from tamis_joiner.core.group import Group
 from tamis_joiner.core.records.envelopes import Records, split_plans
 from tamis_joiner.core.records.tuple_columns import TupleColumns
-from tamis_joiner.core.standing_queries import (
+from tamis_joiner.core.running_query import (
     ArrivedTuples,
     Found,
     QueryProgress,

@@ -8,8 +8,9 @@ import pytest
 from tests.operators import through_json
 
 from tamis.errors import InputError
+from tamis.plan import nodes
 from tamis.plan.conjunction import Conjunction, Difference, KeyLimit, Node
-from tamis.plan.nodes import Alternative, Matching, Rows
+from tamis.plan.nodes import Alternative, ApplicationTime, Matching, Rows, Union
 
 ONE = Conjunction(
     ("s", "t"), ("a", "b"), (Node(0, "", "x"), Node(1, "", "y")), (Difference(1, 2, 5),), (1,), True
@@ -51,3 +52,9 @@ def test_of_conjunctions(wrong: Conjunction, reason: str) -> None:
 def test_of_alternatives(wrong: Alternative, reason: str) -> None:
     with pytest.raises(InputError, match=rf"plan\.node\.matching\.alternatives\[0\]: .*{reason}"):
         through_json(rows(wrong))
+
+
+@pytest.mark.parametrize("wrong", [Union(()), ApplicationTime((), ())])
+def test_without_a_select(wrong: nodes.Node) -> None:
+    with pytest.raises(InputError, match=r"plan\.node: expected a SELECT"):
+        through_json(wrong)

@@ -24,8 +24,9 @@ from tamis_joiner.core.frontiers import Completeness, Frontiers
 from tamis_joiner.core.join_evaluation import Moved, evaluate_existence, evaluate_joins
 from tamis_joiner.core.records.envelopes import Envelopes, Records, read_envelopes
 from tamis_joiner.core.records.tuple_columns import TupleColumns, columns_of, tuple_columns
+from tamis_joiner.core.running_query import ArrivedTuples
 from tamis_joiner.core.shed_spans import ShedSpans
-from tamis_joiner.core.standing_queries import ArrivedTuples, StandingQueries
+from tamis_joiner.core.standing_queries import StandingQueries
 from tamis_joiner.core.state import PendingRecords, StateMap
 from tamis_joiner.core.tuples.tuple_store import TupleStore
 
