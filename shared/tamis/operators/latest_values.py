@@ -25,8 +25,9 @@ _NEVER = -(1 << 63)
 
 
 class LatestValues:
-    """See `StandingEvaluator`. `late` counts the tuples that came too late for some of their rows: for their
-    own, if they are of the first stream; for rows that are already decided, if they are of another.
+    """Each tuple of the first source with the latest tuples of the others. `late` counts tuples of the first
+    source that came after the watermarks had passed them, and so have no row, and tuples of others that came
+    too late for rows that are already decided.
     """
 
     def __init__(self, node: nodes.LatestValues) -> None:
@@ -50,7 +51,7 @@ class LatestValues:
         }
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `StandingEvaluator`. Only watermarks complete rows."""
+        """Keep the tuples that pass; rows come only with watermarks."""
         roles = self._roles.get(stream, ())
         if self._first.alias in roles:
             keep, times = self._first.passing(batch, rows)
@@ -63,7 +64,7 @@ class LatestValues:
         return self._rows({}, np.zeros(0, np.int64))
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `StandingEvaluator`. The rows are in the order of their times."""
+        """The rows of the first source's tuples that all watermarks have passed, in order of event time."""
         nothing: Ints = np.zeros(0, np.int64)
         if stream not in self._watermarks or watermark <= self._watermarks[stream]:
             return self._rows({}, nothing)
@@ -119,11 +120,11 @@ class LatestValues:
         return Rows(selected, np.full(count, -1, np.int64), times)
 
     def entries(self) -> int:
-        """See `StandingEvaluator`. Tuples that wait for watermarks are counted, too."""
+        """The number of kept tuples: those of the first source that wait, and the candidates of others."""
         return len(self._waiting) + sum(map(len, self._candidates.values()))
 
     def dump(self) -> bytes:
-        """See `StandingEvaluator`."""
+        """The watermarks and all kept tuples, as JSON."""
         kept = {
             "clock": self._clock,
             "watermarks": self._watermarks,
@@ -134,7 +135,7 @@ class LatestValues:
         return pack_state(self._form(), kept)
 
     def load(self, state: bytes) -> None:
-        """See `StandingEvaluator`."""
+        """Restore a dumped state. Raises RefusedError for the state of another query or version."""
         kept = unpack_state(state, self._form())
         self._clock, self._watermarks, self.late = kept["clock"], dict(kept["watermarks"]), kept["late"]
         self._waiting.restore(kept["waiting"])
