@@ -76,7 +76,7 @@ class Source:
 
     @cached_property
     def silence(self) -> int | None:
-        """See `silence_of`."""
+        """The length of a silence in microseconds, if this source's rows are silences; None otherwise."""
         return silence_of(self.alias, self.analysis)
 
 
