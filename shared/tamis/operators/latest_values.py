@@ -72,12 +72,12 @@ class LatestValues:
         clock = min(self._watermarks.values())
         if clock <= self._clock:
             return self._rows({}, nothing)
-        times, found = self._waiting.remove_before(clock)
+        times, columns = self._waiting.remove_before(clock)
         order = np.argsort(times, kind="stable")
         times = times[order]
         rows = {
             (self._first.alias, name): one.take(order)
-            for name, one in zip(self._first.names, found, strict=True)
+            for name, one in zip(self._first.names, columns, strict=True)
         }
         for join, source in self._joined:
             times, rows = self._join(join, source, clock, times, rows)
@@ -95,20 +95,22 @@ class LatestValues:
         key = [rows[column.alias, column.name] for column, _ in join.keys]
         chosen, at = candidates.choose(clock - join.least, times - join.least, key)
         candidates.forget_before(clock)
-        found = at != _NEVER
+        has_partner = at != _NEVER
         if join.most is not None:
-            found &= at >= times - join.most
+            has_partner &= at >= times - join.most
         rows = rows | {(source.alias, name): one for name, one in zip(source.names, chosen, strict=True)}
         if not join.outer:
-            return times[found], {at: one.take(found) for at, one in rows.items()}
-        if not found.all():
+            return times[has_partner], {at: one.take(has_partner) for at, one in rows.items()}
+        if not has_partner.all():
             for name in source.names:
                 one = rows[source.alias, name]
                 data = one.data
                 if data.dtype == np.object_:
                     data = data.copy()
-                    data[~found] = None
-                rows[source.alias, name] = Vector(data, ~found if one.null is None else one.null | ~found)
+                    data[~has_partner] = None
+                rows[source.alias, name] = Vector(
+                    data, ~has_partner if one.null is None else one.null | ~has_partner
+                )
         return times, rows
 
     def _rows(self, rows: Joined, times: Ints) -> Rows:

@@ -72,9 +72,9 @@ class NestedEvaluator:
         for made, inner in self._inner:
             if stream not in inner.streams:
                 continue
-            found = inner.advance(stream, watermark)
-            tuples = tuples_of(made.time, [name for name, _ in made.columns], found)
-            parts.append(self._outer.take(made.stream, tuples, len(found)))
+            inner_rows = inner.advance(stream, watermark)
+            tuples = tuples_of(made.time, [name for name, _ in made.columns], inner_rows)
+            parts.append(self._outer.take(made.stream, tuples, len(inner_rows)))
             passed = inner.passed if isinstance(inner, RowsInOrder) else None
             if passed is not None:
                 parts.append(self._outer.advance(made.stream, passed))

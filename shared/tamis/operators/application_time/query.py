@@ -213,15 +213,15 @@ class ApplicationTimeQuery:
         numbered = [self._branch(taker).values(taker[2], batch, rows) for taker in takers]
         time = self._time[stream]
         if not time:
-            found: list[Any] = []
+            combinations: list[Any] = []
             completed: list[int] = []
             for row in range(rows):
                 for at, taker in enumerate(takers):
                     if belongs[at][row]:
                         made = list(self._push(taker, numbered[at][row], values[taker[0]][row]))
-                        found += made
+                        combinations += made
                         completed += [row] * len(made)
-            return self._rows(found, completed)
+            return self._rows(combinations, completed)
         times = batch[time].data
         behind = times < self._clock
         if behind.any():
@@ -244,17 +244,17 @@ class ApplicationTimeQuery:
             return self._rows([], [])
         self._watermarks[stream] = watermark
         clock = min(self._watermarks.values())
-        found: list[Found] = []
+        combinations: list[Found] = []
         times: list[int] = []
         while self._waiting and self._waiting[0][0] < clock:
             time, came, name, values, of = heapq.heappop(self._waiting)
             self._advance(time)
             for at, own in zip(of, self._nodes.pop(came), strict=True):
                 taker = self._takers[name][at]
-                found += self._push(taker, own, values[taker[0]])
-            times += [time] * (len(found) - len(times))
+                combinations += self._push(taker, own, values[taker[0]])
+            times += [time] * (len(combinations) - len(times))
         self._advance(clock)
-        return self._rows(found, [-1] * len(found), times)
+        return self._rows(combinations, [-1] * len(combinations), times)
 
     def entries(self) -> int:
         """The number of entries of all alternatives, waiting tuples, and rows that DISTINCT remembers."""

@@ -94,8 +94,8 @@ class TimedJoin:
         if clock <= self._clock:
             return self._rows([])
         self._clock = clock
-        times, found = self._sides[self._first].waiting.remove_before(clock)
-        rows = self._rows(list(self._decided(times, found)) if len(times) else [])
+        times, columns = self._sides[self._first].waiting.remove_before(clock)
+        rows = self._rows(list(self._decided(times, columns)) if len(times) else [])
         for alias, side in self._sides.items():
             if alias != self._first:
                 side.waiting.remove_before(clock - self._upper[self._first, alias])
@@ -201,9 +201,9 @@ class _Found:
 
     def with_partners(self, at: Ints, alias: str, times: Ints, own: Columns, rows: Ints) -> _Found:
         """The combinations `at`, each with the tuple of `alias` at the same place of `times` and `rows`."""
-        found = {name: vector.take(at) for name, vector in self.columns.items()}
-        found |= {name: vector.take(rows) for name, vector in own.items()}
-        return _Found({**{one: picked[at] for one, picked in self.times.items()}, alias: times}, found)
+        columns = {name: vector.take(at) for name, vector in self.columns.items()}
+        columns |= {name: vector.take(rows) for name, vector in own.items()}
+        return _Found({**{one: picked[at] for one, picked in self.times.items()}, alias: times}, columns)
 
     def meeting(self, conditions: Sequence[Expr]) -> _Found:
         """The combinations that meet all conditions."""

@@ -112,13 +112,13 @@ class CountingAlternative:
 
     def dumped(self) -> list[Any]:
         """The first tuples of buckets, their counts and partial aggregates, as JSON, for each occurrence."""
-        found: list[Any] = []
+        by_occurrence: list[Any] = []
         for i, (alias, store) in enumerate(zip(self._query.aliases, self._stores, strict=True)):
             accumulators = [
                 one.dumped(len(store)) for column, one in self._accumulators.items() if column.alias == alias
             ]
-            found.append([store.dumped(), self._counted.counts(i).tolist(), accumulators])
-        return found
+            by_occurrence.append([store.dumped(), self._counted.counts(i).tolist(), accumulators])
+        return by_occurrence
 
     def restore(self, dumped: list[Any]) -> None:
         """Restore the dumped buckets of all occurrences."""
@@ -163,8 +163,8 @@ class _Combinations:
         at = np.empty(len(self), np.int64)
         at[own] = np.arange(len(new))
         at[~own] = len(new) + np.arange(len(old))
-        found = Vector.concat([new, old]).take(at)
-        return found if found.null is not None and found.null.any() else Vector(found.data)
+        values = Vector.concat([new, old]).take(at)
+        return values if values.null is not None and values.null.any() else Vector(values.data)
 
     def counts(self, without: int = -1) -> Integers:
         """For each combination, the number of combinations of tuples that it stands for, without the factor

@@ -76,11 +76,11 @@ class SelectProjectJoin:
             self._given.restore(given)
 
     def _rows(self, parts: Sequence[Matches]) -> Rows:
-        found = Matches.merged([Matches.none(self._wanted), *parts])
-        at = np.repeat(np.arange(len(found.places)), found.weights.astype(np.int64))
-        made = {name: vector.take(at) for name, vector in found.columns.items()}
+        matches = Matches.merged([Matches.none(self._wanted), *parts])
+        at = np.repeat(np.arange(len(matches.places)), matches.weights.astype(np.int64))
+        made = {name: vector.take(at) for name, vector in matches.columns.items()}
         selected = {name: evaluate(expr, made, len(at)) for name, expr in self._select}
-        rows = Rows(selected, found.places[at])
+        rows = Rows(selected, matches.places[at])
         return rows if self._given is None else rows.take(self._given.new(list(selected.values())))
 
 

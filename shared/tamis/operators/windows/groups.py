@@ -57,8 +57,8 @@ class Panes:
 
     def of(self, times: Places) -> Places:
         """The panes of times in microseconds."""
-        found: Places = (times - self.window.offset) // self.window.slide
-        return found
+        panes: Places = (times - self.window.offset) // self.window.slide
+        return panes
 
     def ended(self, watermark: int) -> int:
         """The last window that ends at the watermark or before."""
