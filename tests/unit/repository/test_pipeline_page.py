@@ -1,5 +1,6 @@
-"""The page of the pipeline: its rules are those that run, it has every kind of query and every node, and a
-clause passes through the functions that it names.
+"""The page of the pipeline has the rules that run, every kind of query, and every node.
+
+A clause passes through the functions that the page names.
 """
 
 from __future__ import annotations
