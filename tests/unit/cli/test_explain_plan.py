@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 from click.testing import CliRunner
+from tests.unit.cli.answering import answering
 
 from tamis.cli import main
 
@@ -69,3 +70,22 @@ def test_options_of_explanations_are_refused(option: str) -> None:
     code, out = explained(SQL, option)
     assert code == 2
     assert option.partition("=")[0] in out
+
+
+def test_plan_of_a_running_alert_is_printed_alike() -> None:
+    _, wanted = explained(SQL, "--query", "mean")
+    (document,) = orjson.loads(explained(SQL, "--query", "mean", "--json")[1])["plans"]
+    with answering({"/v1/alerts/mean/plan": document}) as url:
+        text = CliRunner().invoke(main, ["get", "alerts", "mean", "--plan", "--registry", url])
+        json = CliRunner().invoke(main, ["get", "alerts", "mean", "--plan", "--json", "--registry", url])
+        paused = CliRunner().invoke(main, ["get", "alerts", "--plan", "--registry", url])
+    assert (text.exit_code, text.stdout) == (0, wanted)
+    assert orjson.loads(json.stdout) == document
+    assert paused.exit_code == 2 and "tamis get alerts NAME --plan" in paused.stderr
+
+
+def test_alert_that_does_not_run_has_no_plan() -> None:
+    paused = {"name": "hot", "kind": "alert", "accepted": True, "reason": "the alert is paused"}
+    with answering({"/v1/alerts/hot/plan": {**paused, "bound": None, "plan": None}}) as url:
+        result = CliRunner().invoke(main, ["get", "alerts", "hot", "--plan", "--registry", url])
+    assert result.stdout == "alert hot: no plan: the alert is paused\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -36,6 +36,13 @@ class PlanBound:
         # orjson knows numbers of 64 bits.
         number = most if most is None or most <= GREATEST else orjson.Fragment(str(most))
         return {"most": number, "unit": self.unit, "formula": self.formula or None}
+
+    @staticmethod
+    def of(document: Mapping[str, Any] | None) -> PlanBound | None:
+        """The bound of a JSON object; None for null."""
+        if document is None:
+            return None
+        return PlanBound(document["most"], document["unit"], document["formula"] or "")
 
     @property
     def text(self) -> str:
@@ -71,6 +78,19 @@ class PlanOperator:
             "bound": None if self.bound is None else self.bound.document(),
             "inputs": [one.document() for one in self.inputs],
         }
+
+    @staticmethod
+    def of(document: Mapping[str, Any]) -> PlanOperator:
+        """The tree of a JSON object."""
+        return PlanOperator(
+            document["operator"],
+            document["runs"],
+            document["subject"] or "",
+            tuple((one["name"], one["text"]) for one in document["details"]),
+            document["keeps"],
+            PlanBound.of(document["bound"]),
+            tuple(map(PlanOperator.of, document["inputs"])),
+        )
 
     def worded(self, words: Callable[[str], str]) -> PlanOperator:
         """The tree with all of its texts in other words."""
@@ -109,3 +129,15 @@ class QueryPlan:
             "bound": None if self.bound is None else self.bound.document(),
             "plan": None if self.root is None else self.root.document(),
         }
+
+    @staticmethod
+    def of(document: Mapping[str, Any]) -> QueryPlan:
+        """The plan of a JSON object."""
+        return QueryPlan(
+            document["name"],
+            document["kind"],
+            document["accepted"],
+            document["reason"] or "",
+            PlanBound.of(document["bound"]),
+            None if document["plan"] is None else PlanOperator.of(document["plan"]),
+        )
