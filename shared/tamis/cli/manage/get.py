@@ -13,8 +13,6 @@ from tamis.cli.common.state_tables import HEADINGS, NAMELESS, state_notes, state
 from tamis.cli.common.tables import show_notes, show_table
 from tamis.errors import InputError
 from tamis.messaging.dead_letters import Reason
-from tamis.planning.plan_trees.operators import QueryPlan
-from tamis.planning.plan_trees.text import plan_text
 from tamis.web.registry_client import RegistryClient
 
 REASONS = Choice([reason.value for reason in Reason])
@@ -74,7 +72,7 @@ def command(
         write_json(answer)
         return
     if plan:
-        write(plan_text(QueryPlan.of(answer)))
+        _show_plan(answer)
         return
     if what == "episodes":
         _show(what, answer["episodes"], "open episodes")
@@ -88,6 +86,14 @@ def command(
             say(f"these are the newest ones of the {answer['read']} that were looked at; there may be more")
     else:
         _show(what, answer if isinstance(answer, list) else [answer], what)
+
+
+def _show_plan(answer: dict[str, Any]) -> None:
+    # Planning takes a second to import, which the other answers do without.
+    from tamis.planning.plan_trees.operators import QueryPlan
+    from tamis.planning.plan_trees.text import plan_text
+
+    write(plan_text(QueryPlan.of(answer)))
 
 
 def _show(what: str, entries: list[dict[str, Any]], named: str) -> None:
