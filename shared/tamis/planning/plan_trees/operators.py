@@ -101,6 +101,10 @@ class PlanOperator:
             inputs=tuple(one.worded(words) for one in self.inputs),
         )
 
+    def without_bounds(self) -> PlanOperator:
+        """The tree of a query that was accepted without a proof: parts of a bound prove nothing then."""
+        return replace(self, bound=None, inputs=tuple(one.without_bounds() for one in self.inputs))
+
     def every(self) -> Iterator[PlanOperator]:
         """This operator and all below it."""
         yield self

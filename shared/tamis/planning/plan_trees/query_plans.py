@@ -119,7 +119,8 @@ def definition_plan(made: Definition | StandingQuery, plan: Plan, verdict: Verdi
         return filtered(_under(below[scan.stream], scan.alias), scan, sent[scan.stream])
 
     sources = Sources(lambda name, alias: _under(below[name], alias), sent)
-    return _tree(made.node, read, sources, bound, made)
+    tree = _tree(made.node, read, sources, bound, made)
+    return tree if made.proven else tree.without_bounds()
 
 
 def _under(tree: PlanOperator, alias: str) -> PlanOperator:

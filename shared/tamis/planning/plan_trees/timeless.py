@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import isfinite
 
 from tamis.expressions.nodes import Call, Expr, conjuncts
 from tamis.expressions.sql_text import to_sql
@@ -184,9 +184,9 @@ def _given(every: Iterable[Conjunction]) -> PlanBound | None:
 
 
 def _sum(every: Sequence[Term]) -> PlanBound | None:
-    """The bound from its summands; None if it isn't a number, since the query was allowed to be unbounded."""
+    """The bound from its summands; None if it isn't a number."""
     total = sum((one.count for one in every), 0)
-    if not every or total == inf:
+    if not every or not isfinite(total):
         return None
     return PlanBound(int(total), "entries", " + ".join(one.text for one in every))
 
