@@ -33,6 +33,7 @@ NAMES = (
     "joining.growth",
     "latency",
     "start",
+    "standing_start",
     "alerts",
     "bounded.deciding",
     "bounded.evaluating",

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from rtree.index import Index, Property
 
 from benchmarks.predicates.packed_tree import PackedTree
-from tamis.predicates import Predicate
 from tamis.predicates.evaluation import Dispatcher
+from tamis.predicates.predicate import Predicate
 from tamis.predicates.ranges import ANYTHING, HIGH, LOW, Cut
 
 Bools = npt.NDArray[np.bool_]

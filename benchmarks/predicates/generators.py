@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
-from tamis.predicates import Predicate
 from tamis.predicates.boxes import Box
+from tamis.predicates.predicate import Predicate
 from tamis.predicates.ranges import above, below
 
 Floats = npt.NDArray[np.float64]

@@ -13,8 +13,8 @@ from benchmarks.harness import Cell, Result, Say
 from benchmarks.plots import matching
 from benchmarks.predicates.generators import pairs
 from tamis.errors import RefusedError
-from tamis.predicates import Predicate
 from tamis.predicates.parse import parse
+from tamis.predicates.predicate import Predicate
 
 NAME = "predicates.matching"
 METHODS = (

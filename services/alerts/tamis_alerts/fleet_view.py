@@ -125,10 +125,7 @@ class FleetView:
             self._unreadable.report(record, error)
 
     def _take_frontier(self, record: Frontier) -> None:
-        before = self._records.get(record.partition)
         self._records[record.partition] = record
-        if self._plan is not None and (before.times if before else {}) != record.times:
-            self._set_rules(self._plan)
 
     def _take_plan(self, value: bytes) -> None:
         version = version_of(value)
@@ -142,15 +139,11 @@ class FleetView:
 
     def _obey(self, plan: Plan) -> None:
         before = self.rules
-        self._set_rules(plan)
+        self.rules = rules_of(plan)
         self.former_rules |= {alert: rule for alert, rule in before.items() if alert not in self.rules}
         self._plan, self._version, self._partitions = plan, plan.version, plan.partitions
         self._alerts.update(definition.alert for definition in plan.queries)
         self._versions.add(plan.version)
-
-    def _set_rules(self, plan: Plan) -> None:
-        times = {name: found for one in self._records.values() for name, found in one.times.items()}
-        self.rules = rules_of(plan, times)
 
     def _frontiers(self) -> dict[str, int]:
         """By alert, the least frontier of its topics over all output partitions, if all of them are known."""

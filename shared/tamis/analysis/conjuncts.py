@@ -24,7 +24,16 @@ from tamis.expressions.sql_text import identifier, to_sql
 from tamis.plan.model import TimeBound
 from tamis.plan.time_distances import Joined, TimeDistances, closure, joined, window_bounds
 from tamis.query.linear_times import is_time
-from tamis.query.model import Absence, Catalog, Conjunct, Query, same_window
+from tamis.query.model import (
+    Absence,
+    Catalog,
+    Conjunct,
+    GroupByQuery,
+    JoinByTime,
+    Query,
+    asof_joins,
+    same_window,
+)
 
 _LONGEST = 200  # characters of a condition in a message
 
@@ -114,10 +123,11 @@ def analyse(
     other predicates. `within`: the span in which one alarm of each key is enough, for a query over one
     stream without windows.
     """
+    join = _as_join(query)
     streams, times = _streams(query, catalog)
-    order = _base(query)
+    order = _base(join)
     omits = len(order) > 1 or query.window is not None or within is not None
-    parts = _Parts(query, times, late=omits and not early)
+    parts = _Parts(join, times, late=omits and not early)
     bounds = intersect(parts.bounds, order)
     distances = closure(order, (*bounds, *window_bounds(query.window, order)))
     contradiction = parts.contradiction
@@ -138,8 +148,8 @@ def analyse(
     own_implied = dict(implied.predicates)
     absences = []
     if contradiction is None and not refused:
-        for absence in query.absences:
-            found = _absence(absence, query, parts, times, streams)
+        for absence in join.absences:
+            found = _absence(absence, join, parts, times, streams)
             absences.append(found.part)
             filters |= found.filters
             own_implied |= found.implied
@@ -158,16 +168,23 @@ def analyse(
         contradiction=contradiction,
         within=within,
         refused=tuple(refused),
-        exists=query.exists,
+        exists=join.exists,
         absences=tuple(absences),
     )
+
+
+def _as_join(query: Query) -> JoinByTime:
+    """The query with its sources, conjuncts and SELECT alone, as if it were a join by time."""
+    if isinstance(query, JoinByTime):
+        return query
+    return JoinByTime(query.sources, query.conjuncts, query.select, watched=query.watched)
 
 
 def _with_nulls(streams: Mapping[str, StreamDef], query: Query) -> dict[str, StreamDef]:
     """The streams as the rows of a query have them: without a partner in a LEFT ASOF JOIN, all columns of its
     stream are NULL.
     """
-    outer = {join.alias for join in query.asof if join.outer}
+    outer = {join.alias for join in asof_joins(query) if join.outer}
     return {
         alias: replace(stream, columns=tuple(replace(column, not_null=False) for column in stream.columns))
         if alias in outer
@@ -176,7 +193,7 @@ def _with_nulls(streams: Mapping[str, StreamDef], query: Query) -> dict[str, Str
     }
 
 
-def time_distances(query: Query, catalog: Catalog) -> TimeDistances:
+def time_distances(query: JoinByTime, catalog: Catalog) -> TimeDistances:
     """The `closure` of the analysis of `query`, without the rest of it, which takes much longer."""
     _, times = _streams(query, catalog)
     order = _base(query)
@@ -190,7 +207,7 @@ def _streams(query: Query, catalog: Catalog) -> tuple[dict[str, StreamDef], dict
     return streams, {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
 
 
-def _base(query: Query) -> tuple[str, ...]:
+def _base(query: JoinByTime) -> tuple[str, ...]:
     """The aliases of the sources that are not under NOT EXISTS."""
     absent = {alias for absence in query.absences for alias in absence.aliases}
     return tuple(source.alias for source in query.sources if source.alias not in absent)
@@ -206,7 +223,7 @@ class _FoundAbsence:
 
 def _absence(
     absence: Absence,
-    query: Query,
+    query: JoinByTime,
     base: _Parts,
     times: Mapping[str, str],
     streams: Mapping[str, StreamDef],
@@ -278,7 +295,7 @@ def _not_joins_by_time(
         for stream in streams.values()
         if stream.time is None
     ]
-    if query.grouping is not None and not refused:
+    if isinstance(query, GroupByQuery) and not refused:
         hint = "evaluate recordings with tamis run, or leave the aggregates and GROUP BY out"
         refused.append(SqlError("a query with aggregates of windows isn't a join by time", position, hint))
     return refused
@@ -288,7 +305,7 @@ class _Parts:
     """The conjuncts of a query, or of one of its absences, by kind."""
 
     def __init__(
-        self, query: Query, times: Mapping[str, str], *, late: bool, absence: Absence | None = None
+        self, query: JoinByTime, times: Mapping[str, str], *, late: bool, absence: Absence | None = None
     ) -> None:
         """`late`: predicates that call Python functions with a declared shape are part of the condition."""
         self._query, self._times, self._late, self._absence = query, times, late, absence

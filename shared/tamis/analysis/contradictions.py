@@ -36,7 +36,7 @@ from tamis.expressions.nodes import (
 from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import bare
-from tamis.predicates import Predicate
+from tamis.predicates.predicate import Predicate
 
 # With more clauses, or more filters of one source, the exact check takes more than some milliseconds, and is
 # left out.

@@ -21,7 +21,7 @@ from tamis.declarations.aggregates import Aggregate
 from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type, columns
 from tamis.query.computed_columns import meaning
-from tamis.query.model import Grouping, Query
+from tamis.query.model import Grouping, Query, grouping_of
 
 _WITHIN = ("min", "max", "avg", "median", "percentile_cont", "percentile_disc", "arg_min", "arg_max")
 # The greatest spread as a share of the range, and the share's power.
@@ -37,7 +37,7 @@ _SLACK = 1e-9
 
 def contradictory_having(query: Query, streams: Mapping[str, StreamDef]) -> str | None:
     """The reason why no group ever meets HAVING; None if one may. `streams` are by alias."""
-    grouping = query.grouping
+    grouping = grouping_of(query)
     if grouping is None or grouping.having is None:
         return None
     where = [one.expr for one in query.conjuncts]
@@ -164,7 +164,7 @@ def _rank(one: Aggregate) -> int | None:
 
 def _text(part: Expr, query: Query) -> str:
     """A condition with the aggregates as users write them."""
-    grouping = query.grouping
+    grouping = grouping_of(query)
     assert grouping is not None
     return over_aggregates(part, grouping.aggregates, partial(meaning, query=query))
 

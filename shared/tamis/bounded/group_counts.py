@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tamis.bounded.joined_tables import JoinedTables, ValueLimits
 from tamis.bounded.memory import Memory
@@ -17,7 +18,9 @@ from tamis.difference_bounds import Bound
 from tamis.durations import seconds
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.sql_text import identifier
-from tamis.query.model import Catalog, Conjunct, Grouping, Query
+from tamis.query.model import Catalog, Conjunct, Grouping, SessionGroupBy, WindowGroupBy
+
+_GroupBy = TypeVar("_GroupBy", WindowGroupBy, SessionGroupBy)
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,8 @@ class Combinations:
     values: dict[Column, ValueLimits]
 
     @staticmethod
-    def of(query: Query, catalog: Catalog) -> Combinations | None:
+    def of(query: WindowGroupBy | SessionGroupBy, catalog: Catalog) -> Combinations | None:
         """Those of a query; None if it never has a row. Raises InputError if a table can't be read."""
-        assert query.grouping is not None
         by, joined = group_columns(query.grouping), JoinedTables(query, catalog)
         if joined.contradiction is not None:
             return None
@@ -129,7 +131,9 @@ class _Change:
     condition: Expr | None = None
 
 
-def repairs(query: Query, catalog: Catalog, bounded: Callable[[Query, Catalog], Memory]) -> Iterator[str]:
+def repairs(
+    query: _GroupBy, catalog: Catalog, bounded: Callable[[_GroupBy, Catalog], Memory]
+) -> Iterator[str]:
     """Declarations and conditions that would give the bound a number, the smallest number of them first. Each
     is tried with `bounded`.
     """
@@ -153,9 +157,8 @@ def repairs(query: Query, catalog: Catalog, bounded: Callable[[Query, Catalog], 
             return
 
 
-def _changes(query: Query, catalog: Catalog, stream: StreamDef) -> Iterator[_Change]:
+def _changes(query: WindowGroupBy | SessionGroupBy, catalog: Catalog, stream: StreamDef) -> Iterator[_Change]:
     """Single changes: missing declarations, and limits of the columns that the bound counts."""
-    assert query.grouping is not None
     if stream.rate is None:
         yield _Change("WITH (rate = '10/s')", declared=replace(stream, rate=Rate(10, 1_000_000)))
     if stream.keys is None and stream.key:
@@ -175,7 +178,7 @@ def _changes(query: Query, catalog: Catalog, stream: StreamDef) -> Iterator[_Cha
             yield _Change(f"AND {name} BETWEEN 0 AND 100", condition=within)
 
 
-def _changed(query: Query, catalog: Catalog, chosen: Sequence[_Change]) -> tuple[Query, Catalog]:
+def _changed(query: _GroupBy, catalog: Catalog, chosen: Sequence[_Change]) -> tuple[_GroupBy, Catalog]:
     """The query and the catalogue with some changes."""
     catalog = catalog.copy()
     for one in chosen:

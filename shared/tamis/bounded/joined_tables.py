@@ -12,7 +12,7 @@ from tamis.bounded.timeless.translate import translate
 from tamis.expressions.nodes import Call, Column, aliases, columns
 from tamis.operators.synopses.bound import Factor, terms
 from tamis.query.computed_columns import limited, meaning, with_computed
-from tamis.query.model import Catalog, Output, Query
+from tamis.query.model import Catalog, Output, SessionGroupBy, TimelessSelect, WindowGroupBy
 
 Cases = Sequence[tuple[Factor, ...]]
 
@@ -29,7 +29,7 @@ class ValueLimits:
     each: tuple[Factor, ...] = ()
 
 
-def limited_cases(query: Query, catalog: Catalog) -> Cases | None:
+def limited_cases(query: TimelessSelect, catalog: Catalog) -> Cases | None:
     """For each alternative of a query's conditions, how many values its outputs have; None if there is no
     alternative. CHECKs with OR over DOUBLEs count only if they are needed, since they make more alternatives.
     """
@@ -47,7 +47,7 @@ def limited_cases(query: Query, catalog: Catalog) -> Cases | None:
 class JoinedTables:
     """The tables with which the stream of a query is joined; there may be none."""
 
-    def __init__(self, query: Query, catalog: Catalog) -> None:
+    def __init__(self, query: WindowGroupBy | SessionGroupBy, catalog: Catalog) -> None:
         """Raises InputError if the file of a table can't be read."""
         inputs = query_inputs(query, catalog)
         (source,) = query.windowed
@@ -91,7 +91,8 @@ class JoinedTables:
         """
         outputs = tuple(Output(f"{column.alias}.{column.name}", column) for column in dict.fromkeys(shown))
         conjuncts = tuple(one for one in self._query.conjuncts if aliases(one.expr) <= {self._alias})
-        return limited_cases(Query((self._source,), conjuncts, outputs, True, True), self._catalog)
+        asked = TimelessSelect((self._source,), conjuncts, outputs, distinct=True)
+        return limited_cases(asked, self._catalog)
 
     def _factors(self, read: Sequence[Column]) -> tuple[Factor, ...]:
         """For each table, how many combinations of values these columns have in its rows."""

@@ -20,14 +20,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tamis.analysis.conjuncts import flatten_and
 from tamis.bounded.joined_tables import limited_cases
 from tamis.bounded.memory import Memory, no_number, sentences, undeclared
 from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.durations import seconds
+from tamis.expressions.nodes import Expr, Type, columns, substitute
 from tamis.expressions.sql_text import identifier, interval
 from tamis.operators.application_time.arrivals import Arrival, rate_of
-from tamis.query.model import AsOfJoin, Catalog, Output, Query, Source
+from tamis.query.model import AsOfJoin, Catalog, LatestValueJoin, Output, Source, TimelessSelect
 
 LATEST = "latest values (waiting tuples and one for each key)"
 # The age bound of a proposed repair: the user puts their own.
@@ -42,9 +44,9 @@ class _Term:
     text: str
 
 
-def memory_verdict(query: Query, catalog: Catalog) -> Memory:
+def memory_verdict(query: LatestValueJoin, catalog: Catalog) -> Memory:
     """The verdict on a query with ASOF JOIN."""
-    pairs = list(zip(query.sources[1:], query.asof, strict=True))
+    pairs = list(zip(query.sources[1:], query.joins, strict=True))
     for source, join in pairs:
         values = _values(source, join, catalog)
         if join.most is None and values.count == math.inf and not _limited_by_keys(source, join, catalog):
@@ -66,6 +68,28 @@ def memory_verdict(query: Query, catalog: Catalog) -> Memory:
         missing = [lack for one in dict.fromkeys(streams) if (lack := undeclared(one))]
         return Memory("bounded", None, formula, LATEST, sentences(no_number(missing), reason))
     return Memory("bounded", int(total), formula, LATEST, reason)
+
+
+def candidate_filters(query: LatestValueJoin, join: AsOfJoin) -> tuple[Expr, ...]:
+    """The conditions that a tuple must meet to be chosen by an ASOF JOIN, or to hide another one.
+
+    Conditions in WHERE apply to the chosen tuple. But the equated columns of all rows have the values of the
+    first source, if they are equated with it. So its conditions on these columns hold for both.
+    """
+    first = query.sources[0].alias
+    equal = {
+        left: right
+        for left, right in join.keys
+        if left.alias == first and left.type is right.type is not Type.DOUBLE  # -0.0 and 0.0 are equal
+    }
+    same = [
+        substitute(part, lambda column: equal[column])
+        for conjunct in query.conjuncts
+        for part in flatten_and(conjunct.expr)
+        if (read := set(columns(part))) and read <= set(equal)
+    ]
+    own = [part for conjunct in join.filters for part in flatten_and(conjunct.expr)]
+    return tuple(dict.fromkeys((*own, *same)))
 
 
 def _longest(streams: Sequence[StreamDef]) -> str:
@@ -109,7 +133,7 @@ def _values(source: Source, join: AsOfJoin, catalog: Catalog) -> _Term:
     """The number of values of the equated columns; 0 if no tuple of the source meets its conditions."""
     columns = dict.fromkeys(column for _, column in join.keys)
     outputs = tuple(Output(f"{column.alias}.{column.name}", column) for column in columns)
-    cases = limited_cases(Query((source,), join.filters, outputs, True, True), catalog)
+    cases = limited_cases(TimelessSelect((source,), join.filters, outputs, distinct=True), catalog)
     if cases is None:
         return _Term(0, "0")
     if not columns:
@@ -130,7 +154,7 @@ def _limited_by_keys(source: Source, join: AsOfJoin, catalog: Catalog) -> bool:
     return found.count < math.inf
 
 
-def _unbounded(query: Query, source: Source, join: AsOfJoin, catalog: Catalog) -> Memory:
+def _unbounded(query: LatestValueJoin, source: Source, join: AsOfJoin, catalog: Catalog) -> Memory:
     """`source` has equated columns that may always have a new value."""
     stream = catalog.streams[source.stream]
     free = list(_free(source, join, catalog))

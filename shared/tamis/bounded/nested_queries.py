@@ -23,23 +23,30 @@ from tamis.bounded.group_counts import Combinations, group_columns, tuples_in
 from tamis.bounded.memory import EMPTY, Memory
 from tamis.declarations.definitions import Rate
 from tamis.declarations.streams import StreamDef
-from tamis.query.model import Catalog, Query, RowStream
+from tamis.query.model import (
+    Catalog,
+    InnerQuery,
+    JoinByTime,
+    NestedQuery,
+    OuterQuery,
+    RowStream,
+    WindowGroupBy,
+    last_query,
+)
 
-Decide = Callable[[Query, Catalog], Memory]
+Decide = Callable[[InnerQuery | OuterQuery, Catalog], Memory]
 
 
-def memory_verdict(query: Query, catalog: Catalog, decide: Decide) -> Memory:
+def memory_verdict(query: NestedQuery, catalog: Catalog, decide: Decide) -> Memory:
     """The verdict on a nested query; `decide` gives the verdict on each of its queries.
 
     If an inner query has no number, or isn't bounded, this decides: the outer one can't have a number then.
     """
-    nested = query.nested
-    assert nested is not None
-    inner = [decide(one.query, catalog) for one in nested.streams]
+    inner = [decide(one.query, catalog) for one in query.streams]
     failing = next((one for one in inner if one.verdict != "bounded"), None)
     if failing is not None:
         return failing
-    found = decide(nested.query, catalog_of(query, catalog))
+    found = decide(query.query, catalog_of(query, catalog))
     every = [*inner, found]
     never = next((one for one in every if one.theorem == EMPTY), None)
     if never is not None:
@@ -55,16 +62,15 @@ def memory_verdict(query: Query, catalog: Catalog, decide: Decide) -> Memory:
     theorem = " and ".join(dict.fromkeys(one.theorem for one in kept))
     formula = " + ".join(one.formula for one in kept)
     told = open_ or inner[0]
-    names = tuple(one.name for one in nested.streams)
+    names = tuple(one.name for one in query.streams)
     repairs = tuple(one for one in told.repairs if not any(f"in stream {name}" in one for name in names))
     return Memory("bounded", sum(bounds) if open_ is None else None, formula, theorem, told.reason, repairs)
 
 
-def catalog_of(query: Query, catalog: Catalog) -> Catalog:
+def catalog_of(query: NestedQuery, catalog: Catalog) -> Catalog:
     """The catalogue that also has the streams of aggregates of a nested query, with their limits."""
-    assert query.nested is not None
     found = catalog.copy()
-    for stream in query.nested.streams:
+    for stream in query.streams:
         found.streams[stream.name] = _limited(stream, catalog)
     return found
 
@@ -72,9 +78,10 @@ def catalog_of(query: Query, catalog: Catalog) -> Catalog:
 def _limited(stream: RowStream, catalog: Catalog) -> StreamDef:
     """A stream of aggregates with the limits that follow from its query."""
     made = stream.query
-    if made.timed_by is not None:
+    if isinstance(made, JoinByTime):
         return timed_joins.limited(stream, made, catalog)
-    query, known = made.last, catalog if made.nested is None else catalog_of(made, catalog)
+    query, known = last_query(made), catalog_of(made, catalog) if isinstance(made, NestedQuery) else catalog
+    assert isinstance(query, WindowGroupBy), "only aggregates of windows are streams of rows"
     bases = [known.streams[one.stream] for one in query.sources if one.stream in known.streams]
     ahead = [one.max_ahead for one in bases]
     lags = replace(
@@ -84,8 +91,6 @@ def _limited(stream: RowStream, catalog: Catalog) -> StreamDef:
         max_ahead=None if None in ahead else max(one for one in ahead if one is not None),
     )
     groups = _groups(query, known)
-    assert query.grouping is not None
-    assert query.window is not None
     every = {output.expr for output in query.select}
     if all(column in every for column in group_columns(query.grouping)):
         return replace(lags, keys=groups, rate=Rate(1, query.window.slide))
@@ -93,10 +98,9 @@ def _limited(stream: RowStream, catalog: Catalog) -> StreamDef:
     return replace(lags, columns=columns, rate=None if groups is None else Rate(groups, query.window.slide))
 
 
-def _groups(query: Query, catalog: Catalog) -> int | None:
+def _groups(query: WindowGroupBy, catalog: Catalog) -> int | None:
     """The greatest number of groups in a window; None if nothing limits it."""
     window, combinations = query.window, Combinations.of(query, catalog)
-    assert window is not None
     if combinations is None:
         return 1
     (source,) = query.windowed

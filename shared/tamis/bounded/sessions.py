@@ -37,13 +37,13 @@ from tamis.declarations.streams import StreamDef
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column
 from tamis.plan.model import Kept
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, SessionGroupBy
 
 SESSIONS = "aggregates of sessions (tuples that the watermark hasn't passed, and open sessions)"
 _LENGTH = "a greatest length: SESSION(…, gap, INTERVAL '1' DAY)"
 
 
-def memory_verdict(query: Query, catalog: Catalog) -> Memory:
+def memory_verdict(query: SessionGroupBy, catalog: Catalog) -> Memory:
     """The verdict on a query with aggregates over sessions."""
     found = _bounded(query, catalog)
     if found.bound is not None:
@@ -53,7 +53,7 @@ def memory_verdict(query: Query, catalog: Catalog) -> Memory:
     return replace(found, repairs=tuple(itertools.islice(repairs(query, catalog, _bounded), MOST_REPAIRS)))
 
 
-def kept(query: Query, catalog: Catalog) -> Kept | None:
+def kept(query: SessionGroupBy, catalog: Catalog) -> Kept | None:
     """The bound as tuples that the watermark hasn't passed, and the entries of open sessions; None if the
     bound is no number.
     """
@@ -74,9 +74,8 @@ def _span(stream: StreamDef) -> int:
     return stream.delay + stream.max_stall + (stream.max_ahead or 0)
 
 
-def _bounded(query: Query, catalog: Catalog) -> Memory:
+def _bounded(query: SessionGroupBy, catalog: Catalog) -> Memory:
     session = query.session
-    assert session is not None
     stream = catalog.streams[query.sources[0].stream]
     counted = _counted(query, catalog)
     if counted is None:
@@ -105,12 +104,11 @@ def _bounded(query: Query, catalog: Catalog) -> Memory:
     return Memory("bounded", total, formula, SESSIONS, _why(session))
 
 
-def _counted(query: Query, catalog: Catalog) -> tuple[Count, Entries] | None:
+def _counted(query: SessionGroupBy, catalog: Catalog) -> tuple[Count, Entries] | None:
     """The number of open sessions, and the entries of all of them; None if the conditions contradict each
     other.
     """
     session, counted = query.session, Combinations.of(query, catalog)
-    assert session is not None
     stream = catalog.streams[query.sources[0].stream]
     if counted is None:
         return None
@@ -126,16 +124,13 @@ def _counted(query: Query, catalog: Catalog) -> tuple[Count, Entries] | None:
     return sessions, entries
 
 
-def _key(query: Query) -> tuple[Column, ...]:
+def _key(query: SessionGroupBy) -> tuple[Column, ...]:
     """The columns of GROUP BY by which sessions are told apart."""
-    assert query.grouping is not None
-    assert query.session is not None
     return tuple(column for column in group_columns(query.grouping) if column.name in query.session.by)
 
 
-def _others(query: Query) -> list[Column]:
+def _others(query: SessionGroupBy) -> list[Column]:
     """The other columns of GROUP BY."""
-    assert query.grouping is not None
     key = _key(query)
     return [column for column in group_columns(query.grouping) if column not in key]
 

@@ -38,12 +38,12 @@ from tamis.durations import seconds
 from tamis.expressions.nodes import Column
 from tamis.operators.application_time.arrivals import Arrival, rate_of
 from tamis.plan.model import Kept
-from tamis.query.model import Catalog, NestedQuery, Query
+from tamis.query.model import Catalog, JoinByTime, NestedQuery
 
 TIMED_JOIN = "join by time in windows (tuples that wait)"
 
 
-def memory_verdict(query: Query, catalog: Catalog) -> Memory:
+def memory_verdict(query: JoinByTime, catalog: Catalog) -> Memory:
     """The verdict on a join by time whose rows another query reads in windows."""
     found = analyse(query, catalog)
     if found.contradiction is not None:
@@ -58,7 +58,7 @@ def memory_verdict(query: Query, catalog: Catalog) -> Memory:
     return Memory("bounded", int(total), formula, TIMED_JOIN, reason)
 
 
-def _kept(query: Query, alias: str, found: Analysis) -> tuple[Bound, str]:
+def _kept(query: JoinByTime, alias: str, found: Analysis) -> tuple[Bound, str]:
     """The greatest number of tuples of a source that are kept, and its formula."""
     stream, span = found.streams[alias], _span(query, alias, found)
     if stream.max_ahead is None:
@@ -77,7 +77,7 @@ def kept(nested: NestedQuery, catalog: Catalog, memory: Memory) -> dict[str, Kep
     of the topic.
     """
     join = nested.streams[0].query
-    if join.timed_by is None or len(nested.streams) > 1 or not memory.bound:
+    if not isinstance(join, JoinByTime) or len(nested.streams) > 1 or not memory.bound:
         return {}
     analysis = analyse(join, catalog)
     found: dict[str, Kept] = {}
@@ -94,19 +94,19 @@ def kept(nested: NestedQuery, catalog: Catalog, memory: Memory) -> dict[str, Kep
     return found | {first: replace(found[first], besides=memory.bound - waiting)}
 
 
-def _span(query: Query, alias: str, found: Analysis) -> int:
+def _span(query: JoinByTime, alias: str, found: Analysis) -> int:
     """The span of the event times of the tuples of a source that are kept, without its max_ahead."""
     lag = max(_lag(query, one, found) for one in found.aliases)
     return lag + found.closure.upper[str(query.timed_by), alias]
 
 
-def _lag(query: Query, alias: str, found: Analysis) -> int:
+def _lag(query: JoinByTime, alias: str, found: Analysis) -> int:
     """The time by which what is decided may be behind the present because of one source."""
     stream = found.streams[alias]
     return stream.delay + stream.max_stall + found.closure.upper[alias, str(query.timed_by)]
 
 
-def _longest(query: Query, found: Analysis) -> str:
+def _longest(query: JoinByTime, found: Analysis) -> str:
     """The source that tuples wait for longest, and what this time consists of."""
     slow = max(found.aliases, key=lambda alias: _lag(query, alias, found))
     stream, bound = found.streams[slow], found.closure.upper[slow, str(query.timed_by)]
@@ -130,7 +130,7 @@ class _Shown:
     keys: int | None
 
 
-def limited(stream: StreamDef, query: Query, catalog: Catalog) -> StreamDef:
+def limited(stream: StreamDef, query: JoinByTime, catalog: Catalog) -> StreamDef:
     """The stream of the rows of a join, with the limits that follow from the join."""
     found = analyse(query, catalog)
     lags = replace(stream, delay=0, max_stall=0, max_ahead=0)
@@ -150,7 +150,7 @@ def _with_equal(some: set[Column], equal: Sequence[set[Column]]) -> set[Column]:
     return some.union(*(one for one in equal if one & some))
 
 
-def _shown(stream: StreamDef, query: Query, found: Analysis) -> _Shown:
+def _shown(stream: StreamDef, query: JoinByTime, found: Analysis) -> _Shown:
     equal = _equal(found)
     exprs = {output.name: output.expr for output in query.select}
     columns = {e for name in stream.key if isinstance(e := exprs[name], Column)}
@@ -169,7 +169,7 @@ def _shown(stream: StreamDef, query: Query, found: Analysis) -> _Shown:
     return _Shown(known, keys)
 
 
-def _rate(query: Query, found: Analysis, known: set[Column]) -> Rate | None:
+def _rate(query: JoinByTime, found: Analysis, known: set[Column]) -> Rate | None:
     """The rate of the rows with given values of their KEY columns; `known` are these and those equal to them.
     None if nothing declared limits it.
     """

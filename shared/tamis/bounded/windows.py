@@ -40,12 +40,12 @@ from tamis.declarations.streams import StreamDef
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column
 from tamis.plan.model import Kept
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, WindowGroupBy
 
 WINDOWED = "aggregates of windows (groups x panes)"
 
 
-def memory_verdict(query: Query, catalog: Catalog) -> Memory:
+def memory_verdict(query: WindowGroupBy, catalog: Catalog) -> Memory:
     """The verdict on a query with aggregates over windows."""
     found = _bounded(query, catalog)
     if found.bound is not None:
@@ -53,10 +53,8 @@ def memory_verdict(query: Query, catalog: Catalog) -> Memory:
     return replace(found, repairs=tuple(itertools.islice(repairs(query, catalog, _bounded), MOST_REPAIRS)))
 
 
-def _bounded(query: Query, catalog: Catalog) -> Memory:
+def _bounded(query: WindowGroupBy, catalog: Catalog) -> Memory:
     grouping, window = query.grouping, query.window
-    assert grouping is not None
-    assert window is not None
     (source,) = query.windowed
     stream = catalog.streams[source.stream]
     combinations = Combinations.of(query, catalog)
@@ -85,7 +83,7 @@ def _bounded(query: Query, catalog: Catalog) -> Memory:
     return Memory("bounded", total, formula, WINDOWED, reason)
 
 
-def kept(query: Query, catalog: Catalog) -> Kept | None:
+def kept(query: WindowGroupBy, catalog: Catalog) -> Kept | None:
     """The bound as entries of a pane, and the time for which a pane is kept; None if the bound is no
     number.
 
@@ -93,7 +91,6 @@ def kept(query: Query, catalog: Catalog) -> Kept | None:
     of the topic.
     """
     found, window = _bounded(query, catalog), query.window
-    assert window is not None
     stream = catalog.streams[query.windowed[0].stream]
     combinations = Combinations.of(query, catalog)
     if found.bound is None or combinations is None:

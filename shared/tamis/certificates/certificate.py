@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tamis.expressions.exact.rounding import Margin
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import Column, Expr
 from tamis.plan.model import Sides
 

@@ -32,8 +32,9 @@ from tamis.certificates.interval_arithmetic.subdivision import (
 )
 from tamis.certificates.scalars import constant, subexpressions, substituted
 from tamis.expressions.exact.polynomials import polynomial
-from tamis.expressions.exact.rounding import NOT_NEGATIVE, Margin, bound
+from tamis.expressions.exact.rounding import NOT_NEGATIVE, bound
 from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import (
     COMPARISONS,
     LARGEST_EXACT_INTEGER,

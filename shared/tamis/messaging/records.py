@@ -24,7 +24,6 @@ time has no "event_time", and its `activation` is a place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -90,25 +89,6 @@ def canonical_key(values: tuple[Any, ...]) -> bytes:
     if not _UNCHANGED.issuperset(map(type, values)):
         values = tuple(canonical_value(value) for value in values)
     return json_bytes(values)  # an edge keeps those of all its keys
-
-
-def progress_record(
-    shard: str,
-    plan: int,
-    activation: int,
-    event_time: int | None,
-    shed: tuple[int, int] | None = None,
-    *,
-    place: int | None = None,
-) -> bytes:
-    """The value of a progress record in JSON; see `progress_envelope`."""
-    envelope = progress_envelope(shard, plan, activation, event_time, shed, place=place)
-    return orjson.dumps({ENVELOPE: envelope})
-
-
-def final_record(shard: str, plan: int) -> bytes:
-    """The value of a final record in JSON; see `final_envelope`."""
-    return orjson.dumps({ENVELOPE: final_envelope(shard, plan)})
 
 
 def progress_envelope(
@@ -279,9 +259,6 @@ class Frontier:
     sizes: dict[str, Count] = field(default_factory=dict)
     # By replaced definition, "alert@version": tuples from before its successor that can still be joined.
     waiting: dict[str, Count] = field(default_factory=dict)
-    # By standing query, "alert@version": the columns of its rows that are times, if there are any. The alerts
-    # service can't tell them from the plan, which has the query as SQL.
-    times: dict[str, Sequence[str]] = field(default_factory=dict)
     # True if the partition's next record is made, and comes with the next batch.
     next_waits: bool = False
 

@@ -23,7 +23,7 @@ from tamis.planning.decide import verdict_on
 from tamis.planning.queries.standing_queries import is_standing
 from tamis.planning.stream_plans import live
 from tamis.query.computed_columns import meaning
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
+from tamis.query.model import AlertDef, Catalog, DerivedDef, GroupByQuery, NestedQuery, Query, selects_of
 from tamis.recordings.times import PER_SECOND, TimeUnit
 from tamis.recordings.typed import Recording
 from tamis.recordings.values import iso_text
@@ -107,7 +107,7 @@ def _standing_rows(
         raise NotAcceptedError(verdict.reason, where=f"{verdict.kind} {chosen.name}", hint=hint)
     rows = _played(chosen.query, catalog, recordings, notify)
     recordings = {**query_inputs(chosen.query, catalog).relations, **recordings}
-    members = chosen.query.members or (chosen.query,)
+    members = selects_of(chosen.query)
     built = {}
     for number, output in enumerate(chosen.query.select):
         vector, kind = rows.columns[output.name], output.expr.type
@@ -137,7 +137,7 @@ def _written(query: Query, expr: Expr, recordings: dict[str, Recording]) -> tupl
     """The type and the unit in which the recordings have the times of an expression; a number of microseconds
     if it has no times.
     """
-    if query.nested is not None:
+    if isinstance(query, NestedQuery):
         # Times of rows of aggregates are written as the event times of the first stream.
         first = next(one for one in recordings.values() if one.stream.time is not None)
         return _form(first, str(first.stream.time))
@@ -167,7 +167,7 @@ def _form(recording: Recording, name: str) -> tuple[pa.DataType, TimeUnit]:
 
 def _aggregated(query: Query, column: Column) -> Expr:
     """The expression over a stream from which a column of the query's rows is computed."""
-    if not column.alias and query.grouping is not None:
+    if not column.alias and isinstance(query, GroupByQuery):
         column = query.grouping.aggregates[int(column.name)].column or column
     return meaning(column, query)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.offline.recordings import since_begin
 from tamis.offline.standing_runs import recordings_of, run_query
+from tamis.operators.contract import Rows
 from tamis.operators.recording_runs import recorded
 from tamis.operators.time_join.replay import replay
 from tamis.persistent.dicts import PersistentDict
@@ -18,7 +19,16 @@ from tamis.planning.explanations.measured import measured
 from tamis.planning.queries.standing_queries import is_standing, judged
 from tamis.planning.stream_plans import live
 from tamis.printable import printable
-from tamis.query.model import AlertDef, Catalog, Query
+from tamis.query.model import (
+    AlertDef,
+    Catalog,
+    GroupByQuery,
+    JoinByTime,
+    NestedQuery,
+    Query,
+    SessionGroupBy,
+    WindowGroupBy,
+)
 from tamis.recordings.times import date
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
@@ -121,7 +131,7 @@ def verify(
 
 def _reference(query: Query, definition: Definition, checked: Mapping[str, Recording]) -> Reference:
     """The alarms of the plain join. Under EXISTS, rounding of values that edges compare can decide, too."""
-    if not query.exists and not query.absences:
+    if not isinstance(query, JoinByTime) or not (query.exists or query.absences):
         return plain_join(query, checked)
     margins = (*definition.margins, *(one for absence in definition.absences for one in absence.margins))
     return existing_rows(query, checked, margins)
@@ -149,16 +159,15 @@ def _standing(
     streams = [source.stream for source in alert.query.sources if source.stream in recordings]
     read = {stream: recordings[stream] for stream in streams}
     reference = {stream: checked[stream] for stream in streams}
-    if alert.query.nested is not None:
+    query = alert.query
+    if isinstance(query, NestedQuery):
         with progress(f"{alert.name}: Tamis and DuckDB, one query after the other"):
-            return compare_nested(alert.name, alert.query, catalog, read, reference)
-    query = alert.query if alert.query.grouping is None else with_group_keys(alert.query)
+            return compare_nested(alert.name, query, catalog, read, reference)
     with progress(f"{alert.name}: Tamis"):
-        rows = run_query(query, catalog, read).rows
+        rows = _compared_rows(query, catalog, read)
     with progress(f"{alert.name}: comparing {len(rows)} rows"):
-        given = {**query_inputs(alert.query, catalog).relations, **reference}
-        compare_rows = compare_windowed_groups if query.windowed else compare_standing
-        verdict = compare_rows(alert.name, alert.query, given, rows.columns)
+        given = {**query_inputs(query, catalog).relations, **reference}
+        verdict = _compare_rows(alert.name, query, given, rows)
     dropped = sum(one.dropped for one in measured(alert, catalog, recordings).values())
     return replace(verdict, retained=verdict.tuples - dropped)
 
@@ -175,16 +184,15 @@ def compare_nested(
 
     `recordings` are those that Tamis evaluates, `reference` those that DuckDB does.
     """
-    nested = query.nested
-    if nested is None:
+    if not isinstance(query, NestedQuery):
         return _compare_one(name, query, catalog, recordings, reference)
     inner = []
     ours, theirs = dict(recordings), dict(reference)
-    for stream in nested.streams:
+    for stream in query.streams:
         inner.append(compare_nested(name, stream.query, catalog, recordings, reference))
         made = recorded(stream, run_query(stream.query, catalog, recordings).rows)
         ours[stream.name] = theirs[stream.name] = made
-    found = _compare_one(name, nested.query, catalog.with_streams(nested.streams), ours, theirs)
+    found = _compare_one(name, query.query, catalog.with_streams(query.streams), ours, theirs)
     tuples = sum(len(one) for one in recordings.values())
     return replace(
         found,
@@ -202,9 +210,18 @@ def _compare_one(
     recordings: Mapping[str, Recording],
     reference: Mapping[str, Recording],
 ) -> Verdict:
-    keyed = query if query.grouping is None else with_group_keys(query)
-    rows = run_query(keyed, catalog, recordings).rows
+    rows = _compared_rows(query, catalog, recordings)
     given = {**query_inputs(query, catalog).relations, **recordings_of(query, reference)}
-    if query.windowed and query.timed_by is None:
+    return _compare_rows(name, query, given, rows)
+
+
+def _compared_rows(query: Query, catalog: Catalog, recordings: Mapping[str, Recording]) -> Rows:
+    """The rows of a query, those of aggregates with the columns of their groups."""
+    keyed = with_group_keys(query) if isinstance(query, GroupByQuery) else query
+    return run_query(keyed, catalog, recordings).rows
+
+
+def _compare_rows(name: str, query: Query, given: Mapping[str, Recording], rows: Rows) -> Verdict:
+    if isinstance(query, WindowGroupBy | SessionGroupBy):
         return compare_windowed_groups(name, query, given, rows.columns)
     return compare_standing(name, query, given, rows.columns)

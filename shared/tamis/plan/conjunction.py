@@ -155,6 +155,28 @@ class Conjunction:
         """True if a stream occurs twice."""
         return len(set(self.streams)) < len(self.streams)
 
+    def inconsistent(self) -> str | None:
+        """The reason why this is no conjunction that an operator can run, such as a number without a node;
+        None if it is one.
+        """
+        if not self.streams or len(self.aliases) != len(self.streams):
+            return "expected an alias for each stream"
+        if any(node.occurrence >= len(self.streams) for node in self.nodes):
+            return "expected the number of an occurrence"
+        pairs = [(one.left, one.right) for one in (*self.differences, *self.ranges)]
+        pairs += [(one.left, one.right) for one in self.unequal]
+        named = [
+            *self.projected,
+            *self.exact,
+            *self.in_expressions,
+            *(n for one in self.key_limits for n in one.nodes),
+        ]
+        if any(not 0 <= node < self.size for pair in pairs for node in pair):
+            return "expected the number of a node, or 0"
+        if any(not 0 < node < self.size for node in named) or not all(one.nodes for one in self.key_limits):
+            return "expected the number of a node"
+        return "its bounds contradict each other" if self.closure() is None else None
+
     def closure(self) -> Closure | None:
         """Everything that the conditions imply about differences; None if they contradict each other."""
         return close(self.size, self.differences, self.unequal)

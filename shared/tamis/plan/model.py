@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from tamis.declarations.definitions import Window
 from tamis.declarations.watches import AnyWatch, Watch, WindowFunction
-from tamis.expressions.exact.rounding import Margin
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import Column, Expr, Type
 from tamis.plan.nodes import Node
 

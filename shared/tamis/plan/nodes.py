@@ -187,8 +187,8 @@ class Alternative:
 
     @property
     def keeps(self) -> Literal["nothing", "representatives", "counts"]:
-        """What is kept of tuples: of each group of limited values those that stand for all, which is enough
-        for DISTINCT, or how often these values came.
+        """Of each group of limited values the tuples that stand for all, which is enough for DISTINCT, or how
+        often these values came.
         """
         if len(self.conjunction.streams) == 1:
             return "nothing"

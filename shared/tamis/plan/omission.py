@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from tamis.declarations.definitions import Window
-from tamis.expressions.exact.rounding import Margin
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import Column, Expr, substitute
 from tamis.expressions.python_functions import calls
 from tamis.plan.model import Definition, Sides

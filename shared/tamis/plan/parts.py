@@ -212,10 +212,13 @@ class NewestParts:
         self._newest: dict[str, tuple[int, PartRecord]] = dict.fromkeys(streams, (0, PartRecord((), b"")))
 
     def take(self, stream: str, value: bytes) -> None:
-        """A record has arrived. Raises InputError if it can't be read."""
+        """A record has arrived. Raises InputError if it can't be read.
+
+        A plan may be written again as it is; its parts then say where it ends now.
+        """
         record = PartRecord.decode(value)
         version = version_of(record.part)
-        if version > self._newest[stream][0]:
+        if version >= self._newest[stream][0]:
             self._newest[stream] = version, record
 
     @property

@@ -1,4 +1,4 @@
-"""Columns of a query's rows, and values of the keys of its alarms, that are times."""
+"""The keys of a query's alarms, and which of their values, and of its rows' columns, are times."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ def time_columns(query: Definition | StandingQuery) -> tuple[str, ...]:
     return tuple(name for name, expr in select if expr.type is Type.TIMESTAMP)
 
 
+def key_columns(query: Definition | StandingQuery) -> tuple[str, ...]:
+    """The columns whose values are the keys of a query's alarms."""
+    if isinstance(query, StandingQuery):
+        return query.key
+    return query.inputs[0].partition_key if query.inputs else ()
+
+
 def key_times(query: Definition | StandingQuery, plan: Plan) -> tuple[int, ...]:
     """The positions of the values in the keys of a query's alarms that are of the type TIMESTAMP."""
     if isinstance(query, StandingQuery):
-        key, times = query.key, set(time_columns(query))  # the key has columns of the row
-    elif query.inputs:
-        first = query.inputs[0]
-        key = first.partition_key
+        times = set(time_columns(query))  # the key has columns of the row
+    else:
         times = {
             column.name
             for stream in plan.streams
-            if stream.name == first.stream
+            if query.inputs and stream.name == query.inputs[0].stream
             for column in stream.columns
             if column.type is Type.TIMESTAMP
         }
-    else:
-        return ()
-    return tuple(place for place, name in enumerate(key) if name in times)
+    return tuple(place for place, name in enumerate(key_columns(query)) if name in times)

@@ -26,8 +26,9 @@ from tamis.errors import InputError
 from tamis.expressions.json_form import from_json, to_json
 from tamis.expressions.nodes import Call, Column, Expr, Literal
 from tamis.plan import conjunction
-from tamis.plan.conjunction import Difference, Unequal
+from tamis.plan.conjunction import Conjunction, Difference, Unequal
 from tamis.plan.model import Definition, Entry, StandingQuery, StreamColumn
+from tamis.plan.nodes import Alternative
 
 LONGEST = 1_000  # characters of a name
 MOST = 50_000  # items of one list or map
@@ -191,10 +192,8 @@ class WireType(Generic[T]):
             if value is not UNSET:
                 given[name] = value if read is None else read(value, f"{place}.{name}")
         found = self._kind(**given)
-        if isinstance(found, Window) and (found.slide < 1 or found.size < 1 or found.size % found.slide):
-            raise InputError("expected a slide that divides the size", where=place, hint=HINT)
-        if isinstance(found, Window) and found.offset >= found.slide:
-            raise InputError("expected an offset less than the slide", where=place, hint=HINT)
+        if (wrong_ := _inconsistent(found)) is not None:
+            raise InputError(wrong_, where=place, hint=HINT)
         return found
 
     def read_cached(self, data: Raw, place: str) -> T:
@@ -259,6 +258,26 @@ class Variants:
     def write(self, value: Any) -> Record:
         """The value for the encoder."""
         return self._types[type(value)].write(value)
+
+
+def _inconsistent(value: object) -> str | None:
+    """The reason why the fields of a record don't fit together, beyond their types; None if they do."""
+    match value:
+        case Window() if value.slide < 1 or value.size < 1 or value.size % value.slide:
+            return "expected a slide that divides the size"
+        case Window() if value.offset >= (value.size if value.cumulative else value.slide):
+            return "expected an offset less than the distance of starts"
+        case Conjunction():
+            return value.inconsistent()
+        case Alternative():
+            conjunction_ = value.conjunction
+            if len(value.conditions) != len(conjunction_.streams):
+                return "expected the conditions of each occurrence"
+            if value.extreme is not None and not 0 < value.extreme[0] < conjunction_.size:
+                return "expected the number of a node"
+            if {stays for _, stays in value.stands} - set(conjunction_.aliases):
+                return "expected the alias of an occurrence"
+    return None
 
 
 @cache

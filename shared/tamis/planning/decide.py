@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
+from typing import assert_never
 
-from tamis.analysis.conjuncts import Analysis, analyse, flatten_and
+from tamis.analysis.conjuncts import Analysis, analyse
 from tamis.analysis.contradictory_having import contradictory_having
 from tamis.bounded import latest_values, nested_queries, sessions, timed_joins, windows
 from tamis.bounded.application_time import verdict as application_time
@@ -20,12 +21,35 @@ from tamis.bounded.memory import Memory, sentences
 from tamis.bounded.timeless import verdict as timeless
 from tamis.bounded.timeless.translate import translate
 from tamis.durations import seconds
-from tamis.expressions.nodes import Expr, Type, aliases, columns, conjunction, substitute
+from tamis.expressions.nodes import aliases, conjunction
 from tamis.plan.omission import Omission, bare
 from tamis.planning.join_verdict import in_words, judge, read_by
 from tamis.planning.missing_watermarks import lacking
 from tamis.planning.verdict import InputVerdict, Verdict, kept_whole, kind_of, never_a_row, whole_input
-from tamis.query.model import AlertDef, AsOfJoin, Catalog, DerivedDef, Query
+from tamis.query.model import (
+    AlertDef,
+    ApplicationTimeSelect,
+    ApplicationTimeUnion,
+    Catalog,
+    DerivedDef,
+    GroupByQuery,
+    InApplicationTime,
+    InnerQuery,
+    JoinByTime,
+    LatestValueJoin,
+    NestedQuery,
+    OuterQuery,
+    Query,
+    SessionGroupBy,
+    TimelessGroupBy,
+    TimelessQuery,
+    TimelessSelect,
+    TimelessUnion,
+    WindowGroupBy,
+    all_queries,
+    last_query,
+    selects_of,
+)
 from tamis.query.patterns.watch_text import WatchText
 
 
@@ -50,8 +74,7 @@ def _key(definition: AlertDef | DerivedDef, catalog: Catalog) -> tuple[tuple[obj
 
 def _file_versions(definition: AlertDef | DerivedDef, catalog: Catalog) -> Iterator[Hashable]:
     """The versions of the table files that a query reads."""
-    members = definition.query.members or (definition.query,)
-    for name in dict.fromkeys(source.stream for one in members for source in one.sources):
+    for name in dict.fromkeys(source.stream for source in definition.query.sources):
         if (table := catalog.tables.get(name)) is not None:
             try:
                 file = os.stat(table.path)
@@ -64,7 +87,9 @@ def _decide(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     catalog = catalog.reading(definition)
     query = definition.query
     verdict = _by_kind(definition, catalog)
-    never = next((reason for one in query.queries if (reason := _no_group(one, catalog)) is not None), None)
+    never = next(
+        (reason for one in all_queries(query) if (reason := _no_group(one, catalog)) is not None), None
+    )
     if never is not None:
         # What would bound the memory, or give the bound a number, leads away from the mistake.
         memory = replace(verdict.memory, repairs=())
@@ -92,26 +117,37 @@ def _decide(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
 
 def _by_kind(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     query = definition.query
-    if isinstance(definition, DerivedDef) and definition.inlined and query.last.grouping is None:
+    inlined = isinstance(definition, DerivedDef) and definition.inlined
+    if inlined and not isinstance(last_query(query), GroupByQuery):
         kept = Memory("bounded", 0, "0", "inlined where it is read", "nothing is kept for the stream itself")
-        what = "a join, which is" if query.nested is None else "rows of aggregates, which are"
+        what = "rows of aggregates, which are" if isinstance(query, NestedQuery) else "a join, which is"
         reason = f"{what} put in where it is read: each alert that reads it is decided with it"
         return kept_whole(definition, kept, reason, ())
-    if query.nested is not None:
-        return _nested(definition, catalog)
-    if query.timeless:
-        return _timeless(definition, catalog)
-    if query.asof:
-        return _latest_values(definition, catalog)
-    if query.grouping is not None:
-        return _windowed(definition, catalog)
-    if query.in_time:
-        memory = lacking(query, catalog, application_time.memory_verdict(query, catalog))
-        return _in_time(definition, catalog, memory)
-    in_time = application_time.decided(definition, catalog)
-    if in_time is not None and in_time.verdict == "bounded":
-        return replace(_in_time(definition, catalog, in_time), open_ended=True)
-    return _join(definition, catalog, in_time)
+    match query:
+        case JoinByTime():
+            in_time = application_time.decided(definition, catalog)
+            if in_time is not None and in_time.verdict == "bounded":
+                return replace(_in_time(definition, query, catalog, in_time), open_ended=True)
+            return _join(definition, catalog, in_time)
+        case LatestValueJoin():
+            return _latest_values(definition, query, catalog)
+        case WindowGroupBy():
+            memory = windows.memory_verdict(query, catalog)
+            reason = "a row for each window and group, once the watermark has passed the window's end"
+            return kept_whole(definition, memory, reason, tuple(_windowed_inputs(query, catalog)))
+        case SessionGroupBy():
+            memory = sessions.memory_verdict(query, catalog)
+            reason = "a row for each session and group, once the watermark is later than the session's end"
+            return kept_whole(definition, memory, reason, tuple(_windowed_inputs(query, catalog)))
+        case TimelessSelect() | TimelessGroupBy() | TimelessUnion():
+            return _timeless(definition, query, catalog)
+        case ApplicationTimeSelect() | ApplicationTimeUnion():
+            memory = lacking(query, catalog, application_time.memory_verdict(query, catalog))
+            return _in_time(definition, query, catalog, memory)
+        case NestedQuery():
+            return _nested(definition, query, catalog)
+        case _:
+            assert_never(query)
 
 
 def _no_group(query: Query, catalog: Catalog) -> str | None:
@@ -178,10 +214,9 @@ def _decision_time(analysis: Analysis) -> str:
 # ---- queries that keep every tuple
 
 
-def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
-    query = definition.query
+def _timeless(definition: AlertDef | DerivedDef, query: TimelessQuery, catalog: Catalog) -> Verdict:
     memory = lacking(query, catalog, timeless.memory_verdict(query, catalog))
-    filtered = [(one, translate(one, catalog).filters) for one in query.members or (query,)]
+    filtered = [(one, translate(one, catalog).filters) for one in selects_of(query)]
     why = "a tuple without time can't be omitted by its neighbours in time"
     inputs = (
         whole_input(source, conjunction(filters[source.alias]), why)
@@ -192,59 +227,41 @@ def _timeless(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     return kept_whole(definition, memory, reason, tuple(inputs))
 
 
-def _latest_values(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+def _latest_values(definition: AlertDef | DerivedDef, query: LatestValueJoin, catalog: Catalog) -> Verdict:
     """A query with ASOF JOIN."""
-    query = definition.query
-    if not any(join.outer for join in query.asof):
+    if not any(join.outer for join in query.joins):
         # A row of inner joins meets all conditions, as in a join by time. LEFT JOIN may have NULL.
-        filters = tuple(conjunct for join in query.asof for conjunct in join.filters)
-        plain = replace(query, asof=(), conjuncts=(*query.conjuncts, *filters))
+        filters = tuple(conjunct for join in query.joins for conjunct in join.filters)
+        plain = JoinByTime(query.sources, (*query.conjuncts, *filters), query.select)
         contradiction = analyse(plain, catalog).contradiction
         if contradiction is not None:
             return never_a_row(definition, contradiction)
     memory = latest_values.memory_verdict(query, catalog)
     first = query.sources[0]
     own = tuple(c.expr for c in query.conjuncts if aliases(c.expr) == {first.alias})
-    joined = " and ".join(join.alias for join in query.asof)
+    joined = " and ".join(join.alias for join in query.joins)
     why = f"no omission: a tuple at another time may have another latest tuple of {joined}"
     inputs = [whole_input(first, conjunction(own), why)]
-    for source, join in zip(query.sources[1:], query.asof, strict=True):
+    for source, join in zip(query.sources[1:], query.joins, strict=True):
         why = "no omission: each tuple may be the latest, and hides the ones before it even if WHERE drops it"
-        inputs.append(whole_input(source, conjunction(candidate_filters(query, join)), why))
+        inputs.append(whole_input(source, conjunction(latest_values.candidate_filters(query, join)), why))
     reason = f"a row for each tuple of {first.alias}, when the watermarks have passed it"
     return kept_whole(definition, memory, reason, tuple(inputs))
 
 
-def candidate_filters(query: Query, join: AsOfJoin) -> tuple[Expr, ...]:
-    """The conditions that a tuple must meet to be chosen by an ASOF JOIN, or to hide another one.
-
-    Conditions in WHERE apply to the chosen tuple. But the equated columns of all rows have the values of the
-    first source, if they are equated with it. So its conditions on these columns hold for both.
-    """
-    first = query.sources[0].alias
-    equal = {
-        left: right
-        for left, right in join.keys
-        if left.alias == first and left.type is right.type is not Type.DOUBLE  # -0.0 and 0.0 are equal
-    }
-    same = [
-        substitute(part, lambda column: equal[column])
-        for conjunct in query.conjuncts
-        for part in flatten_and(conjunct.expr)
-        if (read := set(columns(part))) and read <= set(equal)
-    ]
-    own = [part for conjunct in join.filters for part in flatten_and(conjunct.expr)]
-    return tuple(dict.fromkeys((*own, *same)))
-
-
-def _in_time(definition: AlertDef | DerivedDef, catalog: Catalog, memory: Memory) -> Verdict:
+def _in_time(
+    definition: AlertDef | DerivedDef,
+    query: InApplicationTime | JoinByTime,
+    catalog: Catalog,
+    memory: Memory,
+) -> Verdict:
     """A query in application time."""
     reason = "evaluated in application time: a row appears when event time has passed its last tuple"
-    return kept_whole(definition, memory, reason, tuple(_inputs_in_time(definition.query, catalog)))
+    return kept_whole(definition, memory, reason, tuple(_inputs_in_time(query, catalog)))
 
 
-def _inputs_in_time(query: Query, catalog: Catalog) -> Iterator[InputVerdict]:
-    for one in query.members or (query,):
+def _inputs_in_time(query: InApplicationTime | JoinByTime, catalog: Catalog) -> Iterator[InputVerdict]:
+    for one in selects_of(query):
         filters = translated(one, query_inputs(one, catalog)).filters
         for source in one.sources:
             if source.stream in catalog.tables:
@@ -256,21 +273,9 @@ def _inputs_in_time(query: Query, catalog: Catalog) -> Iterator[InputVerdict]:
             yield whole_input(source, conjunction(filters[source.alias]), why)
 
 
-def _windowed(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
-    """Aggregates over windows or sessions."""
-    query = definition.query
-    if query.session is None:
-        memory = windows.memory_verdict(query, catalog)
-        reason = "a row for each window and group, once the watermark has passed the window's end"
-    else:
-        memory = sessions.memory_verdict(query, catalog)
-        reason = "a row for each session and group, once the watermark is later than the session's end"
-    return kept_whole(definition, memory, reason, tuple(_windowed_inputs(query, catalog)))
-
-
-def _windowed_inputs(query: Query, catalog: Catalog) -> Iterator[InputVerdict]:
-    filters = translate(replace(query, grouping=None), query_inputs(query, catalog).catalog).filters
-    what = "windows" if query.session is None else "sessions"
+def _windowed_inputs(query: WindowGroupBy | SessionGroupBy, catalog: Catalog) -> Iterator[InputVerdict]:
+    filters = translate(query, query_inputs(query, catalog).catalog).filters
+    what = "windows" if isinstance(query, WindowGroupBy) else "sessions"
     for source in query.sources:
         why = f"no omission: every tuple counts for the aggregates of its {what}"
         if source.stream in catalog.tables:
@@ -279,11 +284,10 @@ def _windowed_inputs(query: Query, catalog: Catalog) -> Iterator[InputVerdict]:
         yield replace(whole, window=source.window, session=source.session)
 
 
-def _nested(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
+def _nested(definition: AlertDef | DerivedDef, query: NestedQuery, catalog: Catalog) -> Verdict:
     """A query over rows of aggregates: all of its queries together."""
-    query = definition.query
     memory = _nested_memory(query, catalog)
-    timed = [one for one in query.queries if one.timed_by is not None]
+    timed = [one for one in all_queries(query) if isinstance(one, JoinByTime)]
     never = next((one for join in timed if (one := analyse(join, catalog).contradiction) is not None), None)
     if never is not None:
         return never_a_row(definition, never)
@@ -296,32 +300,40 @@ def _nested(definition: AlertDef | DerivedDef, catalog: Catalog) -> Verdict:
     return kept_whole(definition, memory, in_order, tuple(dict.fromkeys(_nested_inputs(query, catalog))))
 
 
-def _nested_memory(query: Query, catalog: Catalog) -> Memory:
+def _nested_memory(query: InnerQuery | OuterQuery, catalog: Catalog) -> Memory:
     """The verdict on the memory of a nested query, or of one of its queries."""
-    if query.nested is not None:
-        return nested_queries.memory_verdict(query, catalog, _nested_memory)
-    if query.session is not None:
-        return sessions.memory_verdict(query, catalog)
-    if query.grouping is not None:
-        return windows.memory_verdict(query, catalog)
-    if query.timed_by is not None:
-        return timed_joins.memory_verdict(query, catalog)
-    return application_time.memory_verdict(query, catalog)
+    match query:
+        case NestedQuery():
+            return nested_queries.memory_verdict(query, catalog, _nested_memory)
+        case JoinByTime():
+            return timed_joins.memory_verdict(query, catalog)
+        case WindowGroupBy():
+            return windows.memory_verdict(query, catalog)
+        case SessionGroupBy():
+            return sessions.memory_verdict(query, catalog)
+        case ApplicationTimeSelect():
+            return application_time.memory_verdict(query, catalog)
+        case _:
+            assert_never(query)
 
 
-def _nested_inputs(query: Query, catalog: Catalog) -> Iterator[InputVerdict]:
+def _nested_inputs(query: InnerQuery | OuterQuery, catalog: Catalog) -> Iterator[InputVerdict]:
     """The raw streams and tables of a nested query, those of inner queries first."""
-    nested = query.nested
-    if nested is not None:
-        for stream in nested.streams:
-            yield from _nested_inputs(stream.query, catalog)
-        names = {stream.name for stream in nested.streams}
-        within = _nested_inputs(nested.query, catalog.with_streams(nested.streams))
-        yield from (one for one in within if one.stream not in names)
-    elif query.timed_by is not None:
-        filters = analyse(query, catalog).filters
-        why = "no omission: every combination counts for the aggregates of its windows"
-        for source in query.sources:
-            yield whole_input(source, conjunction(filters[source.alias]), why)
-    else:
-        yield from (_windowed_inputs if query.grouping is not None else _inputs_in_time)(query, catalog)
+    match query:
+        case NestedQuery():
+            for stream in query.streams:
+                yield from _nested_inputs(stream.query, catalog)
+            names = {stream.name for stream in query.streams}
+            within = _nested_inputs(query.query, catalog.with_streams(query.streams))
+            yield from (one for one in within if one.stream not in names)
+        case JoinByTime():
+            filters = analyse(query, catalog).filters
+            why = "no omission: every combination counts for the aggregates of its windows"
+            for source in query.sources:
+                yield whole_input(source, conjunction(filters[source.alias]), why)
+        case WindowGroupBy() | SessionGroupBy():
+            yield from _windowed_inputs(query, catalog)
+        case ApplicationTimeSelect():
+            yield from _inputs_in_time(query, catalog)
+        case _:
+            assert_never(query)

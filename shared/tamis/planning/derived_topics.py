@@ -16,7 +16,7 @@ from tamis.plan.model import Entry, TopicPlan
 from tamis.plan.omission import bare
 from tamis.planning.join_verdict import accepted
 from tamis.planning.queries.standing_queries import layout
-from tamis.query.model import Catalog, DerivedDef
+from tamis.query.model import Catalog, DerivedDef, JoinByTime, TimelessQuery
 from tamis.sharing.topic_assignment import DerivedSource
 from tamis.sharing.topic_choice import TopicKey
 
@@ -63,7 +63,7 @@ def may_serve_alerts(definition: DerivedDef, catalog: Catalog) -> bool:
     Without a condition the topic would be a second copy of the whole stream for the joiner.
     """
     query = definition.query
-    if definition.inlined or query.timeless or query.in_time or query.windowed or not query.conjuncts:
+    if definition.inlined or not isinstance(query, JoinByTime) or query.windowed or not query.conjuncts:
         return False
     stream = catalog.streams[query.sources[0].stream]
     plain = {output.expr.name for output in query.select if isinstance(output.expr, Column)}
@@ -86,7 +86,7 @@ def derived_topics(
             or known.number != number
             or catalog.streams.get(known.stream.name) is not known.stream
         ):
-            if definition.query.timeless:
+            if isinstance(definition.query, TimelessQuery):
                 known = _topic_without_time(definition, catalog)
             else:
                 known = _topic_with_time(definition, number, catalog)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import assert_never
 
 from tamis.bounded.application_time import verdict as application_time
 from tamis.bounded.timeless.verdict import proof_of
@@ -21,7 +22,22 @@ from tamis.planning.explanations.probable_mistakes import (
 )
 from tamis.planning.explanations.row_growth import growth_warnings, missing_keys, open_ended_warnings
 from tamis.planning.verdict import InputVerdict, Verdict
-from tamis.query.model import AlertDef, Catalog, DerivedDef
+from tamis.query.model import (
+    AlertDef,
+    ApplicationTimeSelect,
+    ApplicationTimeUnion,
+    Catalog,
+    DerivedDef,
+    JoinByTime,
+    LatestValueJoin,
+    NestedQuery,
+    SessionGroupBy,
+    TimelessGroupBy,
+    TimelessSelect,
+    TimelessUnion,
+    WindowGroupBy,
+    all_queries,
+)
 from tamis.query.patterns.watch_text import WatchText
 from tamis.sharing.selectivity import SelectivityEstimator, StreamStatistics
 
@@ -61,15 +77,16 @@ def rendered(verdict: Verdict, definition: AlertDef | DerivedDef, catalog: Catal
 
 def _warnings(verdict: Verdict, definition: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, None]:
     query = definition.query
-    joined = catalog if query.nested is None else catalog.with_streams(query.nested.streams)
-    warned = [warning for one in query.queries for warning in missing_keys(one, joined)]
+    joined = catalog.with_streams(query.streams) if isinstance(query, NestedQuery) else catalog
+    queries = all_queries(query)
+    warned = [warning for one in queries for warning in missing_keys(one, joined)]
     if not warned and verdict.open_ended:
         warned += open_ended_warnings(query, catalog)
     elif not warned and verdict.join is not None and verdict.join.refusal is None:
         # A missing equality of keys is the reason for many rows, too.
         warned += growth_warnings(verdict.join)
     if verdict.accepted:
-        warned += [warning for one in query.queries for warning in probable_mistakes(one, joined)]
+        warned += [warning for one in queries for warning in probable_mistakes(one, joined)]
         warned += impossible_values(query, joined)
     return dict.fromkeys((*warned, *silence_warnings(query, catalog)))
 
@@ -166,13 +183,18 @@ def grown(catalog: Catalog, query: AlertDef | DerivedDef, explained: Explanation
     if explained.memory.verdict != "unbounded":
         return explained
     asked, catalog = query.query, catalog.reading(query)
-    if asked.nested is not None:
-        return explained  # examples are only of single queries
-    if asked.in_time or application_time.open_ended(asked, catalog):
-        in_time = application_time.proof_of(asked, catalog)
-        growth = () if in_time is None else tuple(in_time.growth())
-    else:
-        found = proof_of(asked, catalog) if asked.timeless else None
-        growth = () if found is None else tuple(found.growth())
+    match asked:
+        case TimelessSelect() | TimelessGroupBy() | TimelessUnion():
+            timeless_proof = proof_of(asked, catalog)
+            growth = () if timeless_proof is None else tuple(timeless_proof.growth())
+        case ApplicationTimeSelect() | ApplicationTimeUnion() | JoinByTime():
+            if isinstance(asked, JoinByTime) and not application_time.open_ended(asked, catalog):
+                return explained
+            in_time = application_time.proof_of(asked, catalog)
+            growth = () if in_time is None else tuple(in_time.growth())
+        case LatestValueJoin() | WindowGroupBy() | SessionGroupBy() | NestedQuery():
+            return explained  # examples are only of single queries, and not of these kinds
+        case _:
+            assert_never(asked)
     words = WatchText(asked.watched)
     return replace(explained, growth=tuple(replace(one, stream=words(one.stream)) for one in growth))

@@ -16,7 +16,7 @@ from tamis.expressions.sql_text import to_sql
 from tamis.plan.omission import Omission, bare
 from tamis.planning.join_bounds import memory
 from tamis.planning.omission_rules import decide
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
+from tamis.query.model import AlertDef, Catalog, DerivedDef, InApplicationTime, Query
 from tamis.query.patterns.watch_text import WatchText
 
 IN_TIME = "a query in application time isn't a join by time"
@@ -143,7 +143,7 @@ def _with_calls(late: Omission, used: Omission) -> Omission:
 def accepted(definition: AlertDef | DerivedDef, catalog: Catalog) -> JoinVerdict:
     """The verdict on an accepted query. Raises NotAcceptedError with the reason if it isn't accepted."""
     kind = "alert" if isinstance(definition, AlertDef) else "stream"
-    if definition.query.in_time:
+    if isinstance(definition.query, InApplicationTime):
         raise NotAcceptedError(
             IN_TIME,
             where=f"{kind} {definition.name}",

@@ -17,7 +17,14 @@ from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Type, columns
 from tamis.expressions.sql_text import identifier, interval
 from tamis.plan.time_distances import closure
-from tamis.query.model import Catalog, Query
+from tamis.query.model import (
+    ApplicationTimeSelect,
+    Catalog,
+    InApplicationTime,
+    Query,
+    TimelessQuery,
+    TimelessSelect,
+)
 
 # Where no other stream of the query has a delay: the user puts their own.
 _DELAY = 5_000_000
@@ -25,12 +32,14 @@ _DELAY = 5_000_000
 _MOST_TRIED = 100
 
 
-def lacking(query: Query, catalog: Catalog, found: Memory) -> Memory:
+def lacking(query: TimelessQuery | InApplicationTime, catalog: Catalog, found: Memory) -> Memory:
     """The verdict `found` on a query that isn't bounded, or a verdict that names the missing WATERMARKs.
 
     The second is returned if WATERMARKs alone would make the query bounded.
     """
-    if query.grouping is not None or query.members or query.distinct or found.verdict == "bounded":
+    if found.verdict == "bounded" or not isinstance(query, TimelessSelect | ApplicationTimeSelect):
+        return found
+    if query.distinct:
         return found
     streams = {source.alias: catalog.streams.get(source.stream) for source in query.sources}
     named = {alias: stream for alias, stream in streams.items() if stream is not None}

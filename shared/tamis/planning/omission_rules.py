@@ -15,7 +15,11 @@ could stand for one that does.
 
 from __future__ import annotations
 
-from tamis.analysis.conjuncts import Analysis
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from tamis.analysis.conjuncts import AbsentPart, Analysis
 from tamis.analysis.partition_keys import Keys
 from tamis.analysis.topology import omission_interval
 from tamis.certificates.certificate import Certificate
@@ -55,49 +59,117 @@ def decide(analysis: Analysis, keys: Keys, *, heuristic: bool = False) -> tuple[
     proof.
     """
     work = QueryEffort()
-    return tuple(_decide(alias, analysis, keys, heuristic, work) for alias in analysis.aliases)
+    return tuple(_decide(Source(alias, analysis, keys), heuristic, work) for alias in analysis.aliases)
 
 
-def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: QueryEffort) -> Omission:
+@dataclass(frozen=True)
+class Source:
+    """A source whose omission is decided."""
+
+    alias: str
+    analysis: Analysis
+    keys: Keys
+
+    @property
+    def absence(self) -> AbsentPart | None:
+        """The NOT EXISTS that the source is under."""
+        return self.analysis.absent.get(self.alias)
+
+    @cached_property
+    def silence(self) -> int | None:
+        """See `silence_of`."""
+        return silence_of(self.alias, self.analysis)
+
+
+def own_results(source: Source) -> str | None:
+    """An alert over one stream, without `within`: each tuple that passes its filter is a row."""
+    analysis = source.analysis
+    if len(analysis.aliases) == 1 and not analysis.conditions and analysis.within is None:
+        return "every tuple that passes is a result of its own"
+    return None
+
+
+def contradiction(source: Source) -> str | None:
+    """The conditions contradict each other, and the query never has a row."""
+    return source.analysis.contradiction or None
+
+
+def possibly_alone(source: Source) -> str | None:
+    """Beside NOT EXISTS, a tuple that is omitted could be the one that has no partner."""
+    analysis = source.analysis
+    outside = source.absence is None and source.alias not in analysis.exists
+    if analysis.absences and outside and source.silence is None:
+        return "each of its tuples may be the one without a partner"
+    return None
+
+
+def bounded_within_windows(source: Source) -> str | None:
+    """Another tuple of the same window may be out of the bounds on times."""
+    analysis = source.analysis
+    if analysis.window is not None and analysis.bounds:
+        return "its times are bounded besides its windows"
+    return None
+
+
+def without_interval(source: Source) -> str | None:
+    """The bounds on times leave no interval in which a tuple joins (`interval`)."""
+    length = interval(source)
+    if length is None:
+        return "no partner bounds the times at which it joins from both sides"
+    if length <= 0:
+        return (
+            "the time bounds leave no interval of positive length in which a replacement could join the same"
+            " partners"
+        )
+    return None
+
+
+# The rules by which nothing may be omitted, in the order in which they are asked. If none gives a reason, the
+# conditions need a certificate (`tamis.certificates.certify`).
+RULES: tuple[Callable[[Source], str | None], ...] = (
+    own_results,
+    contradiction,
+    possibly_alone,
+    bounded_within_windows,
+    without_interval,
+)
+
+
+def interval(source: Source) -> int | None:
+    """The omission interval in microseconds: tuples that are at most so far apart may replace those between
+    them. 0 or less if there is none, None if it is infinite.
+    """
+    analysis = source.analysis
+    if analysis.window is not None:
+        # Whatever the others are, it may be replaced by any tuple of the same window.
+        return analysis.window.size
+    if analysis.within is not None:
+        # Each span of this length that has an alarm keeps one: that of its greatest or its least value.
+        return analysis.within
+    if source.silence is not None:
+        return source.silence - 1
+    if source.absence is None:
+        return omission_interval(source.alias, _base(analysis), analysis.bounds)
+    bounds = (*analysis.bounds, *source.absence.bounds)
+    return omission_interval(source.alias, (*_base(analysis), *source.absence.aliases), bounds)
+
+
+def _decide(source: Source, heuristic: bool, work: QueryEffort) -> Omission:
+    alias, analysis, keys = source.alias, source.analysis, source.keys
     predicates = analysis.predicates
     filters = predicates[alias]
     kept = conjunction(filters)
     partition = keys.partition[alias]
 
     def nothing(reason: str) -> Omission:
-        return Omission.none(alias, partition, kept, reason)
+        return Omission.none(alias, partition, kept, f"no omission: {reason}")
 
-    if len(analysis.aliases) == 1 and not analysis.conditions and analysis.within is None:
-        return nothing("no omission: every tuple that passes is a result of its own")
-    if analysis.contradiction:
-        return nothing(f"no omission: {analysis.contradiction}")
-    absence = analysis.absent.get(alias)
-    silence = silence_of(alias, analysis)
-    if analysis.absences and absence is None and alias not in analysis.exists and silence is None:
-        return nothing("no omission: each of its tuples may be the one without a partner")
-    if analysis.window is not None and analysis.bounds:
-        return nothing("no omission: its times are bounded besides its windows")
-    if analysis.window is not None:
-        # Whatever the others are, it may be replaced by any tuple of the same window.
-        interval: int | None = analysis.window.size
-    elif analysis.within is not None:
-        # Each span of this length that has an alarm keeps one: that of its greatest or its least value.
-        interval = analysis.within
-    elif silence is not None:
-        interval = silence - 1
-    elif absence is None:
-        interval = omission_interval(alias, _base(analysis), analysis.bounds)
-    else:
-        bounds = (*analysis.bounds, *absence.bounds)
-        interval = omission_interval(alias, (*_base(analysis), *absence.aliases), bounds)
-    if interval is None:
-        return nothing("no omission: no partner bounds the times at which it joins from both sides")
-    if interval <= 0:
-        return nothing(
-            "no omission: the time bounds leave no interval of positive length in which a replacement could"
-            " join the same partners"
-        )
-    effort = work.certificate()
+    against = next((reason for rule in RULES if (reason := rule(source)) is not None), None)
+    if against is not None:
+        return nothing(against)
+    length = interval(source)
+    assert length is not None, "there is an interval: see `without_interval`"
+    absence, effort = source.absence, work.certificate()
     conditions = analysis.conditions if absence is None else absence.conditions
     # Without a proof, an omitted tuple could be the one that excludes a row: the row would be false.
     heuristic = heuristic and absence is None
@@ -107,8 +179,8 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: Q
     rounding = rounding_note(conditions, alias, box)
     told = "" if rounding is None else f". {rounding}"
     if not isinstance(found, Certificate):
-        return nothing(f"no omission: {found.reason}{told}")
-    if silence is not None:
+        return nothing(f"{found.reason}{told}")
+    if source.silence is not None:
         absence = analysis.absences[0]  # the key of a row is that of the tuples which end its silence
     rest = keys.rest if absence is None else keys.absent_rest[analysis.absences.index(absence)]
     compared = [c for pair in rest for c in pair if c.alias == alias]
@@ -116,14 +188,14 @@ def _decide(alias: str, analysis: Analysis, keys: Keys, heuristic: bool, work: Q
     present = (call("not", call("is_null", found.present)),) if found.drop_null else ()
     return Omission(
         alias,
-        interval,
+        length,
         key,
         found.value,
         found.sides,
         found.rule,
         kept,
         conjunction((*filters, *present)),
-        omitted(found.value, found.sides, interval, analysis.window) + told,
+        omitted(found.value, found.sides, length, analysis.window) + told,
         analysis.window,
         found.exact,
         found.margin,

@@ -15,7 +15,3 @@ predicate with OR is a union of boxes.
 
 Everything is pure: no Kafka, no clock.
 """
-
-from tamis.predicates.predicate import Predicate
-
-__all__ = ["Predicate"]

@@ -166,3 +166,12 @@ def _folded(expr: Expr) -> Expr:
 
 def _where(name: str, ranges: tuple[Range, ...]) -> list[Box]:
     return [{name: found} for found in ranges]
+
+
+def types_of(expr: Expr) -> dict[str, Type]:
+    """The types of the columns of a condition, by name."""
+    if isinstance(expr, Column):
+        return {expr.name: expr.type}
+    if isinstance(expr, Call):
+        return {name: kind for arg in expr.args for name, kind in types_of(arg).items()}
+    return {}

@@ -23,7 +23,7 @@ from tamis.predicates.differences import (
 )
 from tamis.predicates.evaluation import Dispatcher
 from tamis.predicates.keys import checked
-from tamis.predicates.normal_form import BUDGET, boxes
+from tamis.predicates.normal_form import BUDGET, boxes, types_of
 from tamis.predicates.ranges import HIGH, IS_NULL, LOW, NOT_NULL, NULL, Range, Value, above, bounds_text
 
 Bools = npt.NDArray[np.bool_]
@@ -47,7 +47,7 @@ class Predicate:
         found = [box for box in boxes(condition, budget) if possible(box)]
         if len(found) > 1 and covered(EVERYTHING, found):
             found = [EVERYTHING]
-        return Predicate(tuple(map(dict, found)), _types(condition))
+        return Predicate(tuple(map(dict, found)), types_of(condition))
 
     @property
     def never(self) -> bool:
@@ -116,14 +116,6 @@ def _constant(value: Value, kind: Type) -> Literal:
 
 def _chain(op: str, parts: list[Expr]) -> Expr:
     return parts[0] if len(parts) == 1 else Call(op, tuple(parts), Type.BOOLEAN)
-
-
-def _types(expr: Expr) -> dict[str, Type]:
-    if isinstance(expr, Column):
-        return {expr.name: expr.type}
-    if isinstance(expr, Call):
-        return {name: kind for arg in expr.args for name, kind in _types(arg).items()}
-    return {}
 
 
 def difference_conditions(

@@ -13,8 +13,7 @@ overlap is split only a few times. Boxes are compressed and half-open, as in `co
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -68,24 +67,6 @@ class Uniform:
         else:
             share = (cut[1] - self.first) / (self.last - self.first)
         return self.null + (1.0 - self.null) * min(max(share, 0.0), 1.0)
-
-
-@dataclass(frozen=True)
-class Observed:
-    """Observed values, ascending: each stands for the same share of all values that aren't NULL."""
-
-    values: Sequence[float | int | str | bool]
-    null: float = 0.0
-
-    def below(self, cut: Cut) -> float:
-        """See `Distribution`.
-
-        >>> Observed([1, 1, 2, 5]).below((0, 2))
-        0.5
-        """
-        if cut in (NULL, LOW, HIGH):
-            return {NULL: 0.0, LOW: self.null, HIGH: 1.0}[cut]
-        return self.null + (1.0 - self.null) * bisect_left(self.values, cut[1]) / max(len(self.values), 1)
 
 
 Floats = npt.NDArray[np.float64]

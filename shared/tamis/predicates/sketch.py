@@ -9,7 +9,8 @@ points, and by at most 6.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy.typing as npt
 import orjson
 
 from tamis.errors import InputError
-from tamis.predicates.selectivity import Observed
+from tamis.predicates.ranges import HIGH, LOW, NULL, Cut
 
 Columns = Mapping[str, npt.NDArray[np.generic]]
 
@@ -29,6 +30,24 @@ SIZE = 512
 MOST_ROWS = 2**53
 # The most bytes of a sketch, whatever its values are.
 MOST_BYTES = 4_000_000
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Observed values, ascending: each stands for the same share of all values that aren't NULL."""
+
+    values: Sequence[float | int | str | bool]
+    null: float = 0.0
+
+    def below(self, cut: Cut) -> float:
+        """See `selectivity.Distribution`.
+
+        >>> Observed([1, 1, 2, 5]).below((0, 2))
+        0.5
+        """
+        if cut in (NULL, LOW, HIGH):
+            return {NULL: 0.0, LOW: self.null, HIGH: 1.0}[cut]
+        return self.null + (1.0 - self.null) * bisect_left(self.values, cut[1]) / max(len(self.values), 1)
 
 
 @dataclass(frozen=True)

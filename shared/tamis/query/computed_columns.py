@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from tamis.declarations.definitions import ColumnDef
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import to_sql
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, GroupByQuery, Query
 
 # A column counts as one with few values if its results are text, or whole numbers in a range of this size.
 _MOST_RESULTS = 64
@@ -92,7 +92,7 @@ def _few(results: list[Literal]) -> bool:
 
 def with_computed(catalog: Catalog, query: Query) -> Catalog:
     """The catalogue in which streams also have the columns that the query computes."""
-    if query.grouping is None or not query.grouping.computed:
+    if not isinstance(query, GroupByQuery) or not query.grouping.computed:
         return catalog
     wider = catalog.copy()
     for name, columns_ in computed_by_stream(query).items():
@@ -105,14 +105,14 @@ def computed_by_stream(query: Query) -> dict[str, tuple[ColumnDef, ...]]:
     """The columns that a query computes, each once, by the name of their stream."""
     streams = {source.alias: source.stream for source in query.sources}
     found: dict[str, dict[ColumnDef, None]] = {}
-    for alias, column in query.grouping.computed if query.grouping is not None else ():
+    for alias, column in query.grouping.computed if isinstance(query, GroupByQuery) else ():
         found.setdefault(streams[alias], {})[column] = None
     return {name: tuple(own) for name, own in found.items()}
 
 
 def meaning(column: Column, query: Query) -> Expr:
     """The expression over the stream's own columns that a column of the query stands for."""
-    if query.grouping is not None:
+    if isinstance(query, GroupByQuery):
         for alias, one in query.grouping.computed:
             if (alias, one.name) == (column.alias, column.name) and one.computed is not None:
                 return substitute(one.computed, lambda c: Column(c.alias or column.alias, c.name, c.type))

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr
 from tamis.kernels import njit
-from tamis.predicates import Predicate
 from tamis.predicates.boxes import Box
 from tamis.predicates.cover.zones import compares
+from tamis.predicates.predicate import Predicate
 from tamis.predicates.ranges import HIGH, Cut
 
 Floats = npt.NDArray[np.float64]

@@ -26,9 +26,10 @@ from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr, Type, conjuncts
 from tamis.identity_cache import IdentityCache
 from tamis.kernels import njit
-from tamis.predicates import Predicate
 from tamis.predicates.boxes import Box
-from tamis.predicates.selectivity import Distribution, Observed, Uniform, measure
+from tamis.predicates.predicate import Predicate
+from tamis.predicates.selectivity import Distribution, Uniform, measure
+from tamis.predicates.sketch import Observed
 
 Floats = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]

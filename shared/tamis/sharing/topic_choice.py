@@ -27,9 +27,9 @@ from tamis.expressions.nodes import Expr
 from tamis.identity_diff import identity_diff
 from tamis.persistent.dicts import PersistentDict
 from tamis.persistent.lists import PersistentList
-from tamis.predicates import Predicate
 from tamis.predicates.boxes import EVERYTHING
 from tamis.predicates.matching import implies
+from tamis.predicates.predicate import Predicate
 from tamis.sharing.bounding_boxes import Bools, box_filter, overlap_volumes
 from tamis.sharing.entries import SortKey
 from tamis.sharing.selectivity import BoxUnion, Floats, volume

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import duckdb
 import numpy as np
@@ -28,7 +28,7 @@ from tamis.expressions.exact.rounding import certain
 from tamis.expressions.nodes import Column, Expr, Type, aliases
 from tamis.expressions.python_functions import calls
 from tamis.query.computed_columns import meaning
-from tamis.query.model import Output, Query
+from tamis.query.model import GroupByQuery, Output, SessionGroupBy, WindowGroupBy
 from tamis.recordings.typed import Recording
 from tamis.verification.compare import Verdict
 from tamis.verification.database import WHOLE, register, session
@@ -47,6 +47,8 @@ _SPREADS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
 _ROUNDED_ONCE = ("sum", "avg", *_SPREADS)
 _ERROR = 2.0**-51
 
+_GroupBy = TypeVar("_GroupBy", bound=GroupByQuery)
+
 _ERRORS = "errors"  # the alias of the error bounds of aggregates
 
 
@@ -62,7 +64,7 @@ class Values(Protocol):
         """The mask of NULL values; None if no value is NULL."""
 
 
-def windowed_groups(query: Query, recordings: Mapping[str, Recording]) -> pa.Table:
+def windowed_groups(query: WindowGroupBy | SessionGroupBy, recordings: Mapping[str, Recording]) -> pa.Table:
     """The groups of each window, with the columns of `groups`."""
     (source,) = query.windowed
     recording = recordings[source.stream]
@@ -77,7 +79,7 @@ def windowed_groups(query: Query, recordings: Mapping[str, Recording]) -> pa.Tab
             f" OVER (PARTITION BY file ORDER BY _row {before}) - {stream.delay} AS mark"
             f" FROM {quote(source.stream)} JOIN files USING (_row)"
         )
-        if source.window is None:
+        if isinstance(query, SessionGroupBy):
             return groups(connection, query, sessions_sql(query, stream.time, "marks"), "TRUE", "FALSE")
         alias = quote(source.alias)
         where = [f"coalesce({alias}.{attribute(WINDOW_END)} > mark, TRUE)"]
@@ -94,14 +96,14 @@ def windowed_groups(query: Query, recordings: Mapping[str, Recording]) -> pa.Tab
             f" CROSS JOIN {quote(one.stream)} AS {quote(one.alias)}" for one in query.sources if one != source
         ]
         joined = (
-            f"{windowed_sql(source.stream, stream.time, source.window)} AS {alias}"
+            f"{windowed_sql(source.stream, stream.time, query.window)} AS {alias}"
             f" JOIN marks ON marks._row = {alias}._row{''.join(tables)} WHERE {' AND '.join(where)}"
         )
         return groups(connection, query, joined, " AND ".join(sure) or "TRUE", " OR ".join(doubts) or "FALSE")
 
 
 def groups(
-    connection: duckdb.DuckDBPyConnection, query: Query, joined: str, holds: str, near: str
+    connection: duckdb.DuckDBPyConnection, query: GroupByQuery, joined: str, holds: str, near: str
 ) -> pa.Table:
     """A row for each group of the rows of `joined`, which is a FROM and WHERE.
 
@@ -111,7 +113,6 @@ def groups(
     `d…`: rounding decides the column of SELECT, and its values may differ by `m…`, or in any way if that is
     NULL.
     """
-    assert query.grouping is not None
     by, having = query.grouping.by, query.grouping.having
     keys = [to_duckdb(meaning(column, query), column_sql) for column in by]
     aggregated = [
@@ -205,16 +206,18 @@ def _error(one: Aggregate, number: int, argument: str | None, only: str) -> str 
     return f"{_ERROR!r} * max(abs(({argument})::DOUBLE)){only}"
 
 
-def with_group_keys(query: Query) -> Query:
+def with_group_keys(query: _GroupBy) -> _GroupBy:
     """The query that selects the columns of GROUP BY as `k…`, and those of its SELECT as `v…`."""
-    assert query.grouping is not None
     by = (Output(f"k{i}", column) for i, column in enumerate(query.grouping.by))
     shown = (Output(f"v{i}", one.expr) for i, one in enumerate(query.select))
     return replace(query, select=(*by, *shown))
 
 
 def compare_windowed_groups(
-    name: str, query: Query, recordings: Mapping[str, Recording], rows: Mapping[str, Values]
+    name: str,
+    query: WindowGroupBy | SessionGroupBy,
+    recordings: Mapping[str, Recording],
+    rows: Mapping[str, Values],
 ) -> Verdict:
     """Compare the rows of `with_group_keys(query)` over windows with DuckDB's. `recordings` are those of the
     stream and the tables.
@@ -234,12 +237,11 @@ def table_of(rows: Mapping[str, Values]) -> pa.Table:
 
 
 def compare_groups(
-    name: str, query: Query, expected: pa.Table, given: pa.Table, *, tuples: int, repeated: int = 0
+    name: str, query: GroupByQuery, expected: pa.Table, given: pa.Table, *, tuples: int, repeated: int = 0
 ) -> Verdict:
     """Compare given rows, one for each group, with those that `groups` expects. `repeated`: the number of
     further rows, which say what the row before them said.
     """
-    assert query.grouping is not None
     alike = [f"x.k{i} IS NOT DISTINCT FROM y.k{i}" for i in range(len(query.grouping.by))]
     same = " AND ".join([*alike, *(_equal_sql(i, one.expr.type) for i, one in enumerate(query.select))])
     decided = [f"holds AND d{i}" for i in range(len(query.select))]
@@ -280,15 +282,13 @@ def _equal_sql(number: int, kind: Type) -> str:
     return f"({equal} OR x.d{number} AND ({near}))"
 
 
-def sessions_sql(query: Query, time: str, marks: str) -> str:
+def sessions_sql(query: SessionGroupBy, time: str, marks: str) -> str:
     """SQL of the stream's tuples that are in a session, each with the beginning and the end of its session.
 
     `time`: the event time of the stream. `marks`: a table with the watermark that each row met (`_row`,
     `mark`).
     """
-    (source,) = query.sources
-    session = source.session
-    assert session is not None
+    (source,), session = query.sources, query.session
     alias, at = quote(source.alias), attribute(time)
     where = " AND ".join(f"({to_duckdb(c.expr, column_sql)})" for c in query.conjuncts) or "TRUE"
     key = f"dense_rank() OVER (ORDER BY {', '.join(map(attribute, session.by))})" if session.by else "0"

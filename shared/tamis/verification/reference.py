@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from tamis.declarations.definitions import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Window
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.exact.conditions import TRUE, outcomes
-from tamis.expressions.exact.rounding import Margin, certain
+from tamis.expressions.exact.rounding import certain
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import Call, Column, Expr, aliases, columns, conjunction
 from tamis.expressions.python_functions import calls
-from tamis.query.model import Query
+from tamis.query.model import JoinByTime, Query
 from tamis.recordings.typed import Recording
 from tamis.verification.database import register, session
 from tamis.verification.hash_joins import join_windows
@@ -253,7 +254,7 @@ def tuples(recording: Recording) -> pa.Table:
 
 
 def existing_rows(
-    query: Query, recordings: Mapping[str, Recording], margins: tuple[Margin, ...] = ()
+    query: JoinByTime, recordings: Mapping[str, Recording], margins: tuple[Margin, ...] = ()
 ) -> Reference:
     """All rows of a query with EXISTS or NOT EXISTS; `recordings` are by stream.
 
@@ -288,7 +289,7 @@ def existing_rows(
     return Reference(given.rows, given.late, given.near, exact_only=excluded)
 
 
-def _holds(query: Query, condition: Condition, absent: Condition) -> str:
+def _holds(query: JoinByTime, condition: Condition, absent: Condition) -> str:
     """SQL that is true for a row: `condition` makes the SQL of a conjunct, `absent` that of a conjunct under
     NOT EXISTS.
     """
@@ -304,12 +305,12 @@ def _holds(query: Query, condition: Condition, absent: Condition) -> str:
     return f"({' AND '.join(parts)})"
 
 
-def _exists(query: Query, names: Collection[str], conditions: Sequence[str]) -> str:
+def _exists(query: JoinByTime, names: Collection[str], conditions: Sequence[str]) -> str:
     tables = ", ".join(f"{quote(s.stream)} AS {quote(s.alias)}" for s in query.sources if s.alias in names)
     return f"EXISTS (SELECT 1 FROM {tables} WHERE {' AND '.join(conditions) or 'TRUE'})"
 
 
-def _groups(query: Query) -> list[set[str]]:
+def _groups(query: JoinByTime) -> list[set[str]]:
     """The sources under EXISTS, those together that conjuncts connect: the others are independent."""
     found = [{alias} for alias in query.exists]
     for conjunct in query.conjuncts:

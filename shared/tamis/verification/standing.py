@@ -20,7 +20,14 @@ import pyarrow as pa
 from tamis.expressions.duckdb_sql import to_duckdb
 from tamis.expressions.nodes import Column, Expr, Type, aliases, columns
 from tamis.expressions.python_functions import calls
-from tamis.query.model import AsOfJoin, Query
+from tamis.query.model import (
+    AsOfJoin,
+    LatestValueJoin,
+    Query,
+    TimelessGroupBy,
+    UnionQuery,
+    is_distinct,
+)
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import (
     Values,
@@ -64,9 +71,9 @@ def compare_standing(
                 connection.execute(
                     f"DELETE FROM {quote(one)} WHERE {attribute(stream.time)} > {stream.until}"
                 )
-        if query.asof:
+        if isinstance(query, LatestValueJoin):
             create_matches(connection, query, recordings)
-        if query.grouping is not None:
+        if isinstance(query, TimelessGroupBy):
             joined, holds, near = _joined(query, {})
             expected = groups(connection, query, joined, holds, near)
             last, repeated = _last_rows(query, rows)
@@ -85,7 +92,11 @@ def _joined(query: Query, times: Times) -> tuple[str, str, str]:
     close = [near_threshold_sql([c.expr] if len(aliases(c.expr)) > 1 else []) for c in query.conjuncts]
     # A condition that passes only by rounding needn't hold, so nothing follows from it.
     held = [c.expr for c, near in zip(query.conjuncts, close, strict=True) if near == "FALSE"]
-    tables, ties = ([asof_tables(query)], []) if query.asof else bucketed_tables(query, held, times)
+    if isinstance(query, LatestValueJoin):
+        tables: list[str] = [asof_tables(query)]
+        ties: list[str] = []
+    else:
+        tables, ties = bucketed_tables(query, held, times)
     near = " OR ".join(dict.fromkeys(one for one in close if one != "FALSE")) or "FALSE"
     either = [c if n == "FALSE" else f"({c} OR {n})" for c, n in zip(conditions, close, strict=True)]
     holds = " AND ".join(conditions) if near != "FALSE" else "TRUE"
@@ -94,7 +105,7 @@ def _joined(query: Query, times: Times) -> tuple[str, str, str]:
 
 def _selected(query: Query, times: Times) -> str:
     """SQL of the rows of a query without aggregates as `v…`; `sure`: rounding doesn't decide the row."""
-    if query.members:
+    if isinstance(query, UnionQuery):
         every = " UNION ALL ".join(f"({_selected(member, times)})" for member in query.members)
     else:
         joined, holds, near = _joined(query, times)
@@ -103,7 +114,7 @@ def _selected(query: Query, times: Times) -> str:
             for i, one in enumerate(query.select)
         ]
         every = f"SELECT {', '.join(columns_sql)}, ({holds}) AND NOT ({near}) AS sure FROM {joined}"
-    if not query.distinct:
+    if not is_distinct(query):
         return every
     names = ", ".join(f"v{i}" for i in range(len(query.select)))
     return f"SELECT {names}, bool_or(sure) AS sure FROM ({every}) GROUP BY ALL"
@@ -167,11 +178,10 @@ def _close(one: Row, other: Row) -> bool:
     return all(isclose(a, b, rel_tol=NEAR) for a, b in pairs)
 
 
-def _last_rows(query: Query, rows: Mapping[str, Values]) -> tuple[pa.Table, int]:
+def _last_rows(query: TimelessGroupBy, rows: Mapping[str, Values]) -> tuple[pa.Table, int]:
     """The last row of each group, if it wasn't withdrawn; and the number of rows that repeat the row of their
     group before them.
     """
-    assert query.grouping is not None
     keys = ", ".join(f"k{i}" for i in range(len(query.grouping.by)))
     table = table_of(rows)
     kept = f" WHERE NOT {WITHDRAWN}" if WITHDRAWN in rows else ""
@@ -191,7 +201,7 @@ _MATCHES = "_matches"
 
 
 def create_matches(
-    connection: duckdb.DuckDBPyConnection, query: Query, recordings: Mapping[str, Recording]
+    connection: duckdb.DuckDBPyConnection, query: LatestValueJoin, recordings: Mapping[str, Recording]
 ) -> None:
     """Create the table that `asof_tables` reads: for each combination, the row of each source."""
     first, *others = query.sources
@@ -200,7 +210,7 @@ def create_matches(
     )
     time = f"{quote(first.alias)}.{attribute(str(recordings[first.stream].stream.time))}"
     known = [first]
-    for source, join in zip(others, query.asof, strict=True):
+    for source, join in zip(others, query.joins, strict=True):
         keys = [_equated(left, right) for left, right in join.keys]
         asked = ", ".join(f"{left} AS k{i}" for i, (left, _) in enumerate(keys))
         joined = " ".join(
@@ -224,7 +234,7 @@ def create_matches(
         known.append(source)
 
 
-def asof_tables(query: Query) -> str:
+def asof_tables(query: LatestValueJoin) -> str:
     """The FROM of all joined rows, before WHERE."""
     return f"{_MATCHES} " + " ".join(
         f"LEFT JOIN {quote(one.stream)} AS {quote(one.alias)}"
@@ -233,7 +243,9 @@ def asof_tables(query: Query) -> str:
     )
 
 
-def _candidates(query: Query, join: AsOfJoin, stream: str, recordings: Mapping[str, Recording]) -> str:
+def _candidates(
+    query: LatestValueJoin, join: AsOfJoin, stream: str, recordings: Mapping[str, Recording]
+) -> str:
     """SQL of the tuples that may be chosen: of each key and time the greatest."""
     defined = recordings[stream].stream
     for called in calls(*(conjunct.expr for conjunct in join.filters)):
@@ -255,10 +267,10 @@ def _candidates(query: Query, join: AsOfJoin, stream: str, recordings: Mapping[s
     )
 
 
-def _expressions(query: Query) -> list[Expr]:
+def _expressions(query: LatestValueJoin) -> list[Expr]:
     """Every expression of the query."""
     found = [conjunct.expr for conjunct in query.conjuncts] + [output.expr for output in query.select]
-    for join in query.asof:
+    for join in query.joins:
         found += [conjunct.expr for conjunct in join.filters]
         found += [column for pair in join.keys for column in pair]
     return found

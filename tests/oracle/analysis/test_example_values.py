@@ -9,7 +9,7 @@ from tamis.analysis.contradictions import met_by_example
 from tamis.analysis.value_constraints import narrowed
 from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import FLIPPED, Call, Column, Expr, Literal, Type
-from tamis.predicates import Predicate
+from tamis.predicates.predicate import Predicate
 from tamis.query.parse import catalog_of
 
 # Close to each other, so that many conditions leave a single value, or none.

@@ -14,8 +14,8 @@ import duckdb
 import pytest
 from tests.operators import standing_evaluator
 from tests.oracle.bounded import timeless_queries as queries
-from tests.oracle.evaluation.standing.piecewise_runs import Row, cut
-from tests.oracle.evaluation.standing.test_timeless_groups import same
+from tests.oracle.operators.standing.piecewise_runs import Row, cut
+from tests.oracle.operators.standing.test_timeless_groups import same
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.operators.contract import StandingEvaluator

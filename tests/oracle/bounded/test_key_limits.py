@@ -13,7 +13,7 @@ from collections import Counter
 import duckdb
 import pytest
 from tests.oracle.bounded import timeless_queries as queries
-from tests.oracle.evaluation.standing.piecewise_runs import batch, rows
+from tests.oracle.operators.standing.piecewise_runs import batch, rows
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.oracle.bounded import timeless_queries
 from tests.oracle.bounded.unknown_share import shares, write_table
-from tests.oracle.evaluation.standing import test_application_time
+from tests.oracle.operators.standing import test_application_time
 
 COUNT = 60
 MOST = {"rows": 2, "aggregates": 11, "expressions and unions": 5, "checks": 8, "application time": 12}

@@ -21,6 +21,7 @@ from tamis.difference_bounds import Closure
 from tamis.operators.synopses.decide import Violation, violation
 from tamis.operators.synopses.evaluator import Evaluator
 from tamis.plan.conjunction import Conjunction
+from tamis.query.model import TimelessQuery
 from tamis.query.parse import catalog_of
 
 
@@ -64,6 +65,7 @@ def test_what_is_called_unbounded_grows() -> None:
     tried = 0
     while tried < cases(0.0006):
         alert = queries.alert_of(catalog, _sql(r))
+        assert isinstance(alert.query, TimelessQuery)
         if memory_verdict(alert.query, catalog).verdict != "unbounded":
             continue
         tried += 1

@@ -24,7 +24,7 @@ from tamis.bounded.timeless.verdict import memory_verdict, proof_of
 from tamis.bounded.timeless.witness import Witness
 from tamis.expressions.nodes import Type
 from tamis.plan.conjunction import EXTREME_STREAM, NULL
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, Query, TimelessQuery, selects_of
 from tamis.query.parse import catalog_of
 
 Named = tuple[str, tuple[object, ...]]
@@ -39,6 +39,7 @@ def test_every_subset_gives_other_rows_later(times: int) -> None:
     while tried < cases(0.0007) * times:
         sql = random_query(r, tried % 4)
         alert = queries.alert_of(catalog, sql)
+        assert isinstance(alert.query, TimelessQuery)
         if memory_verdict(alert.query, catalog).verdict != "unbounded":
             continue
         proof = proof_of(alert.query, catalog)
@@ -75,6 +76,7 @@ def test_every_subset_gives_other_rows_later_with_checks(times: int) -> None:
         catalog = catalog_of(streams.sql)
         for _ in range(4):
             alert = queries.alert_of(catalog, checked_streams.query(r))
+            assert isinstance(alert.query, TimelessQuery)
             if memory_verdict(alert.query, catalog).verdict != "unbounded":
                 continue
             proof = proof_of(alert.query, catalog)
@@ -112,8 +114,7 @@ def _as_written(
 
 
 def _codes(query: Query, catalog: Catalog) -> Mapping[int, str]:
-    members = query.members or (query,)
-    return {n: text for one in members for text, n in translate(one, catalog).codes.items()}
+    return {n: text for one in selects_of(query) for text, n in translate(one, catalog).codes.items()}
 
 
 def random_query(r: random.Random, kind: int) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.oracle.bounded import checked_streams, test_witness_in_duckdb, timeless_queries
-from tests.oracle.evaluation.standing import (
+from tests.oracle.operators.standing import (
     test_application_time,
     test_timeless_groups,
     test_timeless_rows,

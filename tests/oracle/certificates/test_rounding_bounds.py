@@ -17,7 +17,8 @@ from tests.oracle.random_cases import SEED, cases
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.exact.conditions import FALSE, NULL, TRUE, outcomes
 from tamis.expressions.exact.polynomials import polynomial, rounded
-from tamis.expressions.exact.rounding import Margin, bound, certain
+from tamis.expressions.exact.rounding import bound, certain
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import Column, Expr, Literal, Type
 from tamis.expressions.signatures import call
 from tamis.expressions.vectors import Vector

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.oracle.evaluation.replay.test_existence import expected_rows, stands_for
 from tests.oracle.fleet.test_windows_in_the_fleet import Fleet
+from tests.oracle.operators.replay.test_existence import expected_rows, stands_for
 from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.random_existence import RandomExistence, Row
 

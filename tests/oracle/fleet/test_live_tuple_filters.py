@@ -7,7 +7,7 @@ import tracemalloc
 from dataclasses import replace
 
 import numpy as np
-from tests.oracle.evaluation.test_temporal_join import Case, _holds
+from tests.oracle.operators.test_temporal_join import Case, _holds
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.expressions.nodes import Call, Column, Literal, Type

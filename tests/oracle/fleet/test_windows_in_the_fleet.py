@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 import pytest
 from tests.fixtures.dict_state import DictState
-from tests.oracle.evaluation.replay.verify_runs import drop_contradictory
+from tests.oracle.operators.replay.verify_runs import drop_contradictory
 from tests.oracle.random_alerts import SECOND, START, _write
 from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.random_windowed_alerts import WindowedFile

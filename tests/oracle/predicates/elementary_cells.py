@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, columns
-from tamis.predicates import Predicate
+from tamis.predicates.predicate import Predicate
 
 NAMES = ("a", "b", "c")
 OPS: dict[str, Callable[[float, float], bool]] = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}

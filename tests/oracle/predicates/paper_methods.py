@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from tamis.expressions.nodes import Type
 from tamis.kernels import njit
-from tamis.predicates import Predicate, matching
+from tamis.predicates import matching
 from tamis.predicates.bitmap import first_bit
 from tamis.predicates.cover import decided
 from tamis.predicates.cover.splitting import (
@@ -39,6 +39,7 @@ from tamis.predicates.cover.splitting import (
 from tamis.predicates.cover.zones import compares
 from tamis.predicates.heuristics import Boxes, Floats, measured_boxes, quick_check
 from tamis.predicates.matching import Match, Method
+from tamis.predicates.predicate import Predicate
 
 Words = npt.NDArray[np.uint64]
 

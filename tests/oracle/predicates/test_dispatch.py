@@ -12,8 +12,8 @@ import pytest
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.expressions.nodes import Type
-from tamis.predicates import Predicate
 from tamis.predicates.evaluation import Dispatcher
+from tamis.predicates.predicate import Predicate
 from tamis.predicates.ranges import HIGH, LOW, NULL, Range, above, below
 
 TYPES = {"x": Type.DOUBLE, "n": Type.BIGINT, "s": Type.VARCHAR, "f": Type.BOOLEAN}

@@ -12,8 +12,8 @@ from tests.oracle.predicates.paper_methods import METHODS, match
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
-from tamis.predicates import Predicate
 from tamis.predicates.matching import implies
+from tamis.predicates.predicate import Predicate
 
 # Of each case's conditions every one is matched with every other.
 CONDITIONS = 12

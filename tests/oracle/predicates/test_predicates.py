@@ -17,9 +17,9 @@ from tests.oracle.predicates.paper_methods import METHODS, match
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.expressions.nodes import Type
-from tamis.predicates import Predicate
 from tamis.predicates.matching import implies
 from tamis.predicates.parse import parse
+from tamis.predicates.predicate import Predicate
 
 Bools = npt.NDArray[np.bool_]
 Points = dict[str, npt.NDArray[np.float64]]

@@ -9,9 +9,10 @@ import pytest
 from tests.oracle.random_cases import SEED, cases
 
 from tamis.expressions.nodes import Type
-from tamis.predicates import Predicate
 from tamis.predicates.parse import parse
-from tamis.predicates.selectivity import BUDGET, Observed, by_parts, measure, selectivity
+from tamis.predicates.predicate import Predicate
+from tamis.predicates.selectivity import BUDGET, by_parts, measure, selectivity
+from tamis.predicates.sketch import Observed
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 4])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.oracle.evaluation.replay.verify_runs import drop_contradictory
+from tests.oracle.operators.replay.verify_runs import drop_contradictory
 from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.watching.random_queries import RandomQueries
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from tests.operators import NO_ROWS
@@ -83,26 +84,13 @@ def test_the_plan_says_which_columns_of_a_definition_are_times(view: FleetView) 
     assert view.rules["hot"].names == ColumnNames(("k", "day"), ("day",), ("seen",))
 
 
-def test_the_joiner_says_which_columns_of_a_standing_query_are_times(view: FleetView) -> None:
-    """What the joiner says may come before the plan, after it, or never."""
+def test_the_plan_says_which_columns_of_a_standing_query_are_times(view: FleetView) -> None:
     source = Input("", "a", TOPIC, "ts", ("site",), None, 0)
-    query = StandingQuery("counted", 2, NO_ROWS, (source,), ("site", "begin"), None)
-    plan_of_it = encode_plan(Plan(2, 1, standing=(query,)))
-    state = {TOPIC: StreamState(7, 0, 0, False)}
-
-    def told(times: dict[str, Sequence[str]]) -> bytes:
-        return Frontier(0, 2, state, {}, {}, 0, 0, 1, times=times).to_bytes()
-
-    take(view, PLANS, plan_of_it)
-    assert view.rules["counted"].names == ColumnNames(("site", "begin"))
-    take(view, FRONTIERS, told({"counted@1": ("other",)}))
-    assert view.rules["counted"].names == ColumnNames(("site", "begin"))
-    take(view, FRONTIERS, told({"counted@2": ("begin", "end")}))
-    expected = ColumnNames(("site", "begin"), ("begin",), ("begin", "end"))
-    assert view.rules["counted"].names == expected
-    later = encode_plan(Plan(3, 1, standing=(query,)))
-    take(view, PLANS, later)
-    assert view.rules["counted"].names == expected
+    shown = (("site", Type.VARCHAR), ("begin", Type.TIMESTAMP), ("end", Type.TIMESTAMP))
+    node = replace(NO_ROWS, select=tuple((name, Column("a", name, kind)) for name, kind in shown))
+    query = StandingQuery("counted", 2, node, (source,), ("site", "begin"), None)
+    take(view, PLANS, encode_plan(Plan(2, 1, standing=(query,))))
+    assert view.rules["counted"].names == ColumnNames(("site", "begin"), ("begin",), ("begin", "end"))
 
 
 def test_what_has_no_time_follows_the_joiners_clock(view: FleetView) -> None:

@@ -14,7 +14,7 @@ from tamis.plan.nodes import ApplicationTime
 from tamis.planning.build import first_plan
 from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text as shown
-from tamis.query.model import AlertDef, Explain
+from tamis.query.model import AlertDef, Explain, InApplicationTime, JoinByTime
 from tamis.query.parse import catalog_of, parse
 
 STREAMS = "\n".join(
@@ -60,7 +60,9 @@ def _answer(sql: str) -> Memory:
     (statement,) = parse(f"EXPLAIN {sql}", catalog)
     assert isinstance(statement, Explain)
     assert isinstance(statement.target, AlertDef)
-    return memory_verdict(statement.target.query, catalog)
+    query = statement.target.query
+    assert isinstance(query, InApplicationTime | JoinByTime)
+    return memory_verdict(query, catalog)
 
 
 @pytest.mark.parametrize(("sql", "expected"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])

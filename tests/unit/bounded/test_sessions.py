@@ -10,7 +10,7 @@ from tamis.planning.explain import explain
 from tamis.planning.explanations.explanation import Explanation
 from tamis.planning.explanations.text import text as shown
 from tamis.planning.queries.standing_queries import layout
-from tamis.query.model import Catalog
+from tamis.query.model import Catalog, SessionGroupBy
 from tamis.query.parse import catalog_of
 
 MINUTE = "INTERVAL '1' MINUTE"
@@ -47,7 +47,9 @@ def test_the_number(select: str, by: str, length: str, bound: int) -> None:
     catalog = _catalog(select, by=by, length=length)
     found = _explained(catalog)
     assert found.accepted and found.memory.bound == bound, found.memory.formula
-    kept = sessions.kept(catalog.alerts["q"].query, catalog)
+    query = catalog.alerts["q"].query
+    assert isinstance(query, SessionGroupBy)
+    kept = sessions.kept(query, catalog)
     assert kept is not None and kept.most() == bound
     assert kept.most(5_000_000) == bound + (2 if select.startswith("median") else 1) * 1000 * 10 * 5
 

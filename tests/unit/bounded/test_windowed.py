@@ -10,6 +10,7 @@ from tamis.errors import RefusedError
 from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text as shown
 from tamis.planning.join_verdict import judge
+from tamis.query.model import WindowGroupBy
 from tamis.query.parse import catalog_of
 
 STREAMS = """
@@ -91,7 +92,9 @@ def test_the_windows_of_cumulate_that_have_ended_are_kept_as_one_pane() -> None:
     catalog = catalog_of(
         f"{STREAMS} CREATE ALERT q AS SELECT window_end, median(n) AS m FROM {cumulate} GROUP BY window_end;"
     )
-    kept = windows.kept(catalog.alerts["q"].query, catalog)
+    query = catalog.alerts["q"].query
+    assert isinstance(query, WindowGroupBy)
+    kept = windows.kept(query, catalog)
     assert kept is not None and kept.most() == memory.bound
     assert kept.most(10_000_000) == memory.bound + 7
 

@@ -12,6 +12,7 @@ from tests.operators import run_query
 
 from tamis.cli import main
 from tamis.expressions.vectors import Vector
+from tamis.query.model import WindowGroupBy
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import read_recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
@@ -122,6 +123,7 @@ def test_verify_finds_what_differs(directory: Path) -> None:
     catalog = catalog_of(SQL)
     recording = read_recording(catalog.streams["air"], [str(directory / "air.csv")])
     query = catalog.alerts["often"].query
+    assert isinstance(query, WindowGroupBy)
     rows = run_query(with_group_keys(query), catalog, {recording.stream.name: recording}).rows
     assert compare_windowed_groups("often", query, {"air": recording}, rows.columns).same
     less = compare_windowed_groups("often", query, {"air": recording}, rows.take(np.arange(3)).columns)

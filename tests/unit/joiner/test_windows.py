@@ -12,7 +12,6 @@ from tamis.declarations.file_access import NO_ACCESS
 from tamis.expressions.nodes import Call, Column, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging import topics
-from tamis.messaging.records import Frontier
 from tamis.operators.time_join.filter_dispatch import Dispatch
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Input, StandingQuery
@@ -101,20 +100,6 @@ def test_rows_come_on_the_frontier_and_late_tuples_count_where_they_can() -> Non
     ]
     assert again.advance(source, 40) is None
     assert again.entries == 0
-
-
-def test_the_joiner_says_which_columns_of_the_rows_are_times() -> None:
-    """The alerts service has the query as SQL, which it doesn't read."""
-    plan = replace(first_plan(catalog_of(SQL)), partitions=1)
-    (query,) = plan.standing
-    state, reports = State(), []
-    for batch in range(2):
-        values = [encode_plan(plan)] if batch == 0 else []
-        records = [Records(topics.PLANS, 0, values, np.arange(len(values)), np.zeros(len(values), np.int64))]
-        group = Group.load(0, 1, state)
-        out = group.process(*split_plans(records), state, now=batch, token=str(batch))
-        reports += [Frontier.from_bytes(out.frontier)] if out.frontier else []
-    assert reports[-1].times == {f"mean@{query.version}": ["window_end"]}
 
 
 def test_a_query_goes_on_where_a_later_plan_writes_its_filter_otherwise() -> None:

@@ -1,6 +1,6 @@
 """Streams that join other streams: explained, run, applied and dropped; they have no topic.
 
-tests/oracle/evaluation/standing/test_joined_streams.py compares their rows with DuckDB's.
+tests/oracle/operators/standing/test_joined_streams.py compares their rows with DuckDB's.
 """
 
 from __future__ import annotations

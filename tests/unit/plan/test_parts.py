@@ -64,3 +64,13 @@ def test_only_parts_of_one_version_are_used_whatever_compaction_removes(seed: in
             above = taken.version
             assert in_order(taken) == in_order(part_of(versions[above], STREAMS))
     assert above == max(versions)
+
+
+def test_a_plan_that_is_written_again_ends_where_its_newest_parts_say() -> None:
+    """The registry does so for a joiner that waits for a record. For edges the plan still has parts."""
+    written = parts(encode_plan(plan()))
+    newest = NewestParts(STREAMS)
+    for end in (7, 9):
+        for name in STREAMS:
+            newest.take(name, PartRecord([end], written[name]).encode())
+        assert (newest.version, list(newest.ends)) == (plan().version, [end])

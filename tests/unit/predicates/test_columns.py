@@ -9,8 +9,8 @@ import pytest
 
 from tamis.errors import InputError
 from tamis.expressions.nodes import Type
-from tamis.predicates import Predicate
 from tamis.predicates.parse import parse
+from tamis.predicates.predicate import Predicate
 
 DAYS = np.array(["2024-01-01", "2024-01-03", "NaT"], "datetime64[D]")
 LATER = parse("t > TIMESTAMP '2024-01-02'")

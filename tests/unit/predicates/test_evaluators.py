@@ -9,8 +9,8 @@ import pytest
 from benchmarks.predicates.evaluators import EVALUATORS, Evaluator, Paper
 from benchmarks.predicates.generators import covering, items, names, of_bounds, predicate
 
-from tamis.predicates import Predicate
 from tamis.predicates.parse import parse
+from tamis.predicates.predicate import Predicate
 
 Make = Callable[[Predicate], Evaluator]
 

@@ -18,6 +18,7 @@ from tamis.query.model import (
     SetPaused,
     Show,
     Statement,
+    grouping_of,
 )
 
 
@@ -63,7 +64,7 @@ def query(read: Query) -> list[str]:
     return [
         "from " + ", ".join(sources),
         *(f"where {expression(c.expr)}" for c in read.conjuncts),
-        *(groups(read.grouping) if read.grouping is not None else []),
+        *(groups(grouping) if (grouping := grouping_of(read)) is not None else []),
         *(f"select {o.name}: {expression(o.expr)} {o.expr.type}" for o in read.select),
     ]
 

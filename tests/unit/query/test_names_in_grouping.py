@@ -8,6 +8,7 @@ from tamis.errors import SqlErrors
 from tamis.expressions.nodes import Expr
 from tamis.expressions.sql_text import to_sql
 from tamis.query.computed_columns import meaning
+from tamis.query.model import WindowGroupBy
 from tamis.query.parse import catalog_of
 
 STREAM = "CREATE STREAM s (k VARCHAR, ts TIMESTAMP, n INT, WATERMARK FOR ts AS ts);"
@@ -17,7 +18,7 @@ def grouped(select: str, by: str) -> list[str]:
     windows = "TUMBLE(s, ts, INTERVAL '1' MINUTE)"
     sql = f"CREATE ALERT q AS SELECT {select}, window_end, count(*) AS c FROM {windows}"
     query = catalog_of(f"{STREAM}{sql} GROUP BY {by}, window_end;").alerts["q"].query
-    assert query.grouping is not None
+    assert isinstance(query, WindowGroupBy)
     meant: list[Expr] = [meaning(one, query) for one in query.grouping.by]
     return [to_sql(one, qualify=False) for one in meant]
 

@@ -15,7 +15,7 @@ from tamis.expressions.nodes import Column, Type
 from tamis.expressions.sql_text import to_sql
 from tamis.planning.build import first_plan
 from tamis.query.catalog import apply, dependents
-from tamis.query.model import AlertDef, Catalog, Drop, Explain, Query
+from tamis.query.model import AlertDef, Catalog, Drop, Explain, Query, UnionQuery
 from tamis.query.parse import catalog_of, parse
 from tamis.query.patterns.watch_text import inline_text
 
@@ -158,6 +158,7 @@ def test_members_of_a_union_read_their_own_watched_streams() -> None:
         "SELECT DISTINCT machine FROM vib WHERE similar(value, 'fault', 0.5)"
         " UNION SELECT machine FROM vib WHERE similar(value, 'days', 0.5)"
     )
+    assert isinstance(query, UnionQuery)
     assert [len(member.watched) for member in query.members] == [1, 1]
     assert query.watched == (*query.members[0].watched, *query.members[1].watched)
 

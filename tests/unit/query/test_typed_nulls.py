@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from tamis.cli import main
 from tamis.errors import SqlErrors
 from tamis.expressions.nodes import Type
+from tamis.query.model import selects_of
 from tamis.query.parse import catalog_of
 
 STREAM = """CREATE STREAM s (k VARCHAR KEY, ts TIMESTAMP, i INT, d DOUBLE, b BOOLEAN, WATERMARK FOR ts AS ts);
@@ -64,5 +65,5 @@ def test_a_null_in_a_union_has_the_type_of_its_column() -> None:
         "CREATE ALERT q WITH (allow_unbounded = true) AS SELECT NULL AS x, i AS y FROM s"
         " UNION ALL SELECT d AS x, NULL AS y FROM s;"
     )
-    for member in catalog.alerts["q"].query.members:
+    for member in selects_of(catalog.alerts["q"].query):
         assert [one.expr.type for one in member.select] == [Type.DOUBLE, Type.INT]

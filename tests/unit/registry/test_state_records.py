@@ -10,7 +10,7 @@ from tests.unit.registry.conftest import Fleet
 
 from tamis.errors import InputError
 from tamis.persistent.dicts import PersistentDict
-from tamis.predicates.selectivity import Observed
+from tamis.predicates.sketch import Observed
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.state.model import (
     Lease,

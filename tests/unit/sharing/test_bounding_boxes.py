@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from tamis.expressions.nodes import Expr, Type
-from tamis.predicates import Predicate
 from tamis.predicates.matching import implies
+from tamis.predicates.predicate import Predicate
 from tamis.query.condition import read_condition
 from tamis.sharing.bounding_boxes import box_filter, may_imply
 

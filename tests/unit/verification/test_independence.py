@@ -16,6 +16,7 @@ SHARED = {
     "tamis.expressions.functions.entry",  # which functions are computed, beside the nodes
     "tamis.expressions.exact.conditions",  # has an oracle of its own
     "tamis.expressions.exact.rounding",  # has an oracle of its own
+    "tamis.expressions.margin",  # the errors of values that plans say
     "tamis.expressions.python_functions",  # finds the operator's functions by their names
     "tamis.expressions.vectors",  # what the columns of recordings are
     "tamis.query.computed_columns",  # the expressions that columns of the parsed SQL stand for

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tamis.expressions.nodes import Type
 from tamis.messaging.column_names import UNNAMED, ColumnNames
 from tamis.plan.model import Definition, Plan, StandingQuery
+from tamis.plan.time_columns import key_columns, key_times, time_columns
 
 # Default of `gap`: an episode ends after a minute without an alarm.
 DEFAULT_GAP = 60_000_000
@@ -43,33 +42,15 @@ class Rule:
         return dict(self.labels)
 
 
-def rules_of(plan: Plan, times: Mapping[str, Sequence[str]] | None = None) -> dict[str, Rule]:
-    """The rule of every alert of a plan. For a replaced alert, the options of the newest definition count.
-
-    `times`: by standing query, as "alert@version", the columns of its rows that are times. The plan has its
-    SELECT as SQL only, which this service doesn't read.
-    """
+def rules_of(plan: Plan) -> dict[str, Rule]:
+    """The rule of every alert of a plan. For a replaced alert, the options of the newest definition count."""
     rules: dict[str, Rule] = {}
-    of_streams = {
-        stream.name: {column.name for column in stream.columns if column.type is Type.TIMESTAMP}
-        for stream in plan.streams
-    }
-    for definition in sorted(plan.queries, key=lambda d: d.version):
-        if isinstance(definition, StandingQuery):
-            found = tuple((times or {}).get(f"{definition.alert}@{definition.version}", ()))
-            names = _names(definition.key, found, found)  # the key has columns of the row
-        else:
-            row = tuple(name for name, expr in definition.select if expr.type is Type.TIMESTAMP)
-            first = definition.inputs[0] if definition.inputs else None
-            of_key = of_streams.get(first.stream, set()) if first else set()
-            names = _names(first.partition_key if first else (), of_key, row)
-        rules[definition.alert] = _rule(definition, names, rules.get(definition.alert))
+    for query in sorted(plan.queries, key=lambda one: one.version):
+        key = key_columns(query)
+        of_key = tuple(key[place] for place in key_times(query, plan))
+        names = ColumnNames(key, of_key, time_columns(query))
+        rules[query.alert] = _rule(query, names, rules.get(query.alert))
     return rules
-
-
-def _names(key: tuple[str, ...], times: Container[str], row_times: tuple[str, ...]) -> ColumnNames:
-    """`times`: names of columns that are times, some of which may be in the key."""
-    return ColumnNames(key, tuple(name for name in key if name in times), row_times)
 
 
 def _rule(definition: Definition | StandingQuery, names: ColumnNames, older: Rule | None) -> Rule:

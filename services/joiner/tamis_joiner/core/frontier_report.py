@@ -117,7 +117,6 @@ def frontier_report(
         missed=dict(counters.missed),
         sizes=dict(sizes),
         waiting=store.waiting,
-        times=standing.times(),
     ).to_bytes()
 
 

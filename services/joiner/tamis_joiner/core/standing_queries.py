@@ -13,7 +13,7 @@ same commit as the synopses.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -30,7 +30,6 @@ from tamis.operators.build import operator
 from tamis.operators.contract import CountsLate, Rows, StandingEvaluator
 from tamis.operators.time_join.filter_dispatch import Dispatch, FilterResults
 from tamis.plan.model import Input, Plan, StandingQuery
-from tamis.plan.time_columns import time_columns
 from tamis_joiner.core.alarms import KeyValue, Numbering, standing_alarms
 from tamis_joiner.core.frontiers import Frontiers
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME, ProgressRecord
@@ -103,7 +102,6 @@ class RunningQuery:
         self.saved: bytes | None = None
         self._file_access = file_access
         self._set(operator(query.node, file_access))
-        self.times = time_columns(query)
 
     def _set(self, evaluator: StandingEvaluator) -> None:
         self._evaluator = evaluator
@@ -281,10 +279,6 @@ class StandingQueries:
         """
         bounds = {name: running.query.bound for name, running in self._running.items()}
         return {name: bound for name, bound in bounds.items() if bound is not None}
-
-    def times(self) -> dict[str, Sequence[str]]:
-        """The columns of rows that are times, by "alert@version"; queries without any are left out."""
-        return {name: running.times for name, running in self._running.items() if running.times}
 
     def write(self, state: StateMap) -> None:
         """Write the synopses that have changed. If a query was only advanced, most of its synopses are the

@@ -15,9 +15,9 @@ from typing import Literal as Word
 from tamis.errors import InputError, RefusedError
 from tamis.expressions.nodes import Expr, Literal, Type
 from tamis.expressions.sql_text import to_sql
-from tamis.predicates import Predicate
+from tamis.predicates.predicate import Predicate
 from tamis.query.condition import read_condition
-from tamis.query.model import Catalog
+from tamis.query.model import Catalog, NestedQuery
 from tamis.sharing.topic_plans import Subscription
 from tamis.wording.names import suggest
 from tamis_registry.core.errors import MissingError, lists
@@ -47,7 +47,7 @@ def new_lease(stream: str, predicate: str, consumer: str, seconds: int, catalog:
         raise MissingError(f"there is no stream '{stream}'", hint=hint)
     derived = catalog.derived.get(stream)
     if derived is not None and derived.inlined:
-        rows = derived.aggregates or derived.query.nested is not None
+        rows = derived.aggregates or isinstance(derived.query, NestedQuery)
         what = "has rows of aggregates" if rows else "is a join"
         raise RefusedError(
             f"stream '{stream}' {what}, and has no topic of its own",

@@ -25,7 +25,7 @@ from tamis.offline.wording import REQUEST
 from tamis.plan.model import StreamPlan
 from tamis.planning.explanations.measured import plan_alone, retained_by_edges
 from tamis.planning.queries.standing_queries import is_standing
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain
+from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, JoinByTime
 from tamis.recordings.rows import JsonRows
 from tamis.recordings.times import TimeUnit
 from tamis.recordings.typed import Recording, recording_of
@@ -75,7 +75,8 @@ def _needed(chosen: AlertDef | DerivedDef, catalog: Catalog) -> Needed:
     for stream in plan_alone(_as_alert(chosen), catalog).streams:
         if stream.topics:
             read[stream.shards_of] = NeededStream(_columns(stream), stream.time)
-    monotone = not (is_standing(chosen, catalog) or query.absences)
+    absences = query.absences if isinstance(query, JoinByTime) else ()
+    monotone = not (is_standing(chosen, catalog) or absences)
     return Needed(chosen.name, read, bool(query.watched), monotone)
 
 

@@ -22,24 +22,34 @@ from tamis.operators.application_time.arrivals import TimedQuery
 from tamis.operators.application_time.bound import reorder_buffer_terms, terms
 from tamis.operators.application_time.partial_combinations import MOST_STREAMS
 from tamis.operators.synopses.bound import Term
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
+from tamis.query.model import (
+    AlertDef,
+    ApplicationTimeUnion,
+    Catalog,
+    DerivedDef,
+    InApplicationTime,
+    JoinByTime,
+    Query,
+    selects_of,
+)
 
 # The verdict on a bounded SELECT of a UNION, whose bound is counted over all SELECTs together.
 _SOME = Memory("bounded", None, "", "", "")
 
 
-def memory_verdict(query: Query, catalog: Catalog) -> Memory:
+def memory_verdict(query: InApplicationTime | JoinByTime, catalog: Catalog) -> Memory:
     """Decide a query in application time.
 
     Raises InputError if a static relation can't be read.
     """
-    found = [_select(member, query_inputs(member, catalog)) for member in query.members or (query,)]
+    found = [_select(member, query_inputs(member, catalog)) for member in selects_of(query)]
     texts = [one if isinstance(one, Memory) else _SOME for one in found]
-    if not query.members and texts[0].verdict != "bounded":
+    if isinstance(query, ApplicationTimeUnion):
+        failing = union(query, catalog, texts, _used(query, catalog))
+        if failing is not None:
+            return failing
+    elif texts[0].verdict != "bounded":
         return texts[0]
-    failing = union(query, catalog, texts, _used(query, catalog)) if query.members else None
-    if failing is not None:
-        return failing
     kept = [one for one in found if not isinstance(one, Memory)]
     if not kept:
         first = found[0]
@@ -73,9 +83,9 @@ def _select(query: Query, inputs: QueryInputs) -> Memory | tuple[Alternative, ..
     return _refused(failing, fixes)
 
 
-def proof_of(query: Query, catalog: Catalog) -> Proof | None:
+def proof_of(query: InApplicationTime | JoinByTime, catalog: Catalog) -> Proof | None:
     """The proof that a query is unbounded; None if there is none."""
-    if query.members:
+    if isinstance(query, ApplicationTimeUnion):
         place = proving_member(query, catalog, _used(query, catalog))
         return None if place is None else proof_of(query.members[place], catalog)
     known = query_inputs(query, catalog)
@@ -83,7 +93,7 @@ def proof_of(query: Query, catalog: Catalog) -> Proof | None:
     return proof([(one, failure) for one in found for failure in failures(one.timed)])
 
 
-def _used(query: Query, catalog: Catalog) -> UsedStreams:
+def _used(query: ApplicationTimeUnion, catalog: Catalog) -> UsedStreams:
     def streams(place: int) -> frozenset[str] | None:
         found = proof_of(query.members[place], catalog)
         if found is None:
@@ -137,13 +147,7 @@ def open_ended(query: Query, catalog: Catalog) -> bool:
     """True for a join over event time in which the times of two tuples may be any distance apart. The join by
     time would keep all tuples forever.
     """
-    if (
-        query.timeless
-        or query.in_time
-        or query.grouping is not None
-        or query.window is not None
-        or query.asof
-    ):
+    if not isinstance(query, JoinByTime) or query.window is not None:
         return False
     if len(query.sources) < 2 or query.exists or query.absences:
         return False
@@ -160,7 +164,9 @@ def decided(definition: AlertDef | DerivedDef, catalog: Catalog) -> Memory | Non
 
     def decide() -> Memory | None:
         query = definition.query
-        return memory_verdict(query, catalog) if open_ended(query, catalog) else None
+        if not isinstance(query, JoinByTime) or not open_ended(query, catalog):
+            return None
+        return memory_verdict(query, catalog)
 
     found: Memory | None = catalog.results.get(_key(definition, catalog), "application time", decide)
     return found
@@ -185,7 +191,7 @@ def runs_in_time(definition: AlertDef | DerivedDef, catalog: Catalog) -> bool:
     """True if the query is evaluated in application time. This includes an open-ended join if application
     time bounds its memory.
     """
-    if definition.query.in_time:
+    if isinstance(definition.query, InApplicationTime):
         return True
     found = decided(definition, catalog)
     return found is not None and found.verdict == "bounded"

@@ -26,7 +26,7 @@ from tamis.expressions.vectors import Value, Vector
 from tamis.operators.synopses.decide import Violation
 from tamis.plan.conjunction import EXTREME_STREAM, Conjunction, Difference, Kind, Node
 from tamis.query.computed_columns import meaning
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, Query, grouping_of, selects_of
 
 # So many choices of values that fulfil all conditions are tried.
 _TRIED = 8
@@ -185,7 +185,7 @@ class FixedColumns:
 
     def _computed(self) -> Mapping[Name, Expr]:
         """The columns that the query computes, with the expressions over their streams' own columns."""
-        grouping = self._member.grouping
+        grouping = grouping_of(self._member)
         return {
             (alias, one.name): meaning(Column(alias, one.name, one.type), self._member)
             for alias, one in (grouping.computed if grouping is not None else ())
@@ -194,9 +194,9 @@ class FixedColumns:
     def _read(self) -> set[Name]:
         """The columns that any SELECT reads of a stream, and those that CHECKs need, for each occurrence."""
         read: dict[str, set[str]] = {}
-        for member in self._whole.members or (self._whole,):
+        for member in selects_of(self._whole):
             streams = {source.alias: source.stream for source in member.sources}
-            grouping = member.grouping
+            grouping = grouping_of(member)
             exprs = [*(one.expr for one in member.conjuncts), *(one.expr for one in member.select)]
             if grouping is not None:
                 exprs += [meaning(one, member) for one in grouping.by]

@@ -17,7 +17,7 @@ from tamis.expressions.nodes import Call, Expr, Literal, Type, substitute
 from tamis.expressions.vectors import Value, Vector
 from tamis.operators.synopses.decide import Violation, violations
 from tamis.plan.conjunction import EXTREME_STREAM, Conjunction, Difference
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, Query, selects_of
 
 # Sums of such numbers don't overflow.
 _LARGEST = 2**60
@@ -109,7 +109,7 @@ def proof_as_written(
 
 def _sizes(query: Query) -> Iterator[int]:
     """The sizes of all whole numbers that the SELECTs of a query name."""
-    for member in query.members or (query,):
+    for member in selects_of(query):
         exprs: list[Expr] = [one.expr for one in member.conjuncts]
         exprs += [one.expr for one in member.select]
         yield from _numbers(exprs)

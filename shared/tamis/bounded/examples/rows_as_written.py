@@ -19,7 +19,7 @@ from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Type, columns
 from tamis.expressions.vectors import Value, Vector
 from tamis.query.computed_columns import meaning
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, Query, grouping_of, is_distinct, selects_of
 
 Row = tuple[Value | Fraction, ...]
 Combination = tuple[frozenset[int], Row]
@@ -37,7 +37,7 @@ class RowsAsWritten:
     def __init__(self, query: Query, catalog: Catalog, tuples: Sequence[SqlTuple]) -> None:
         self._query = query
         self._combinations = [
-            one for member in query.members or (query,) for one in _combinations(member, catalog, tuples)
+            one for member in selects_of(query) for one in _combinations(member, catalog, tuples)
         ]
 
     def added(self, before: Set[int], more: Set[int]) -> frozenset[tuple[Row, int]]:
@@ -45,15 +45,13 @@ class RowsAsWritten:
         groups, their new rows.
         """
         old, new = self._rows(before), self._rows(before | more)
-        if self._query.grouping is not None:
-            return frozenset((row, 1) for row in new if row not in old)
-        if self._query.distinct:
+        if grouping_of(self._query) is not None or is_distinct(self._query):
             return frozenset((row, 1) for row in new if row not in old)
         return frozenset((new - old).items())
 
     def _rows(self, present: Set[int]) -> Counter[Row]:
         found = [row for used, row in self._combinations if used <= present]
-        grouping = self._query.grouping
+        grouping = grouping_of(self._query)
         if grouping is None:
             return Counter(found)
         size = len(grouping.by)
@@ -65,14 +63,12 @@ class RowsAsWritten:
 
 def can_run(query: Query, catalog: Catalog, tuples: Sequence[SqlTuple]) -> bool:
     """True if the query has no other aggregates than those that are computed here, and few combinations."""
-    grouping = query.grouping
+    grouping = grouping_of(query)
     if grouping is not None and any(one.function not in _FUNCTIONS for one in grouping.aggregates):
         return False
     counts = Counter(stream for stream, _ in tuples)
     known = all(source.stream in catalog.streams for source in query.sources)
-    tried = sum(
-        math.prod(counts[source.stream] for source in member.sources) for member in query.members or (query,)
-    )
+    tried = sum(math.prod(counts[source.stream] for source in member.sources) for member in selects_of(query))
     return known and tried <= LARGEST_RUN
 
 
@@ -93,7 +89,7 @@ def _combinations(query: Query, catalog: Catalog, tuples: Sequence[SqlTuple]) ->
     keep = np.ones(len(tried), np.bool_)
     for conjunct in query.conjuncts:
         keep &= holds(conjunct.expr, read, len(tried))
-    grouping = query.grouping
+    grouping = grouping_of(query)
     shown = (
         [output.expr for output in query.select]
         if grouping is None
@@ -108,7 +104,7 @@ def _combinations(query: Query, catalog: Catalog, tuples: Sequence[SqlTuple]) ->
 
 
 def _group_rows(query: Query, groups: Mapping[Row, Sequence[Row]]) -> Iterator[Row]:
-    grouping = query.grouping
+    grouping = grouping_of(query)
     assert grouping is not None
     for key, rows in groups.items():
         read = {

@@ -53,7 +53,7 @@ from tamis.plan.conjunction import (
     with_extreme,
 )
 from tamis.query.computed_columns import limited, meaning
-from tamis.query.model import Catalog, Conjunct, Grouping, Output, Query
+from tamis.query.model import Catalog, Conjunct, Grouping, Output, Query, TimelessSelect, grouping_of
 
 _LARGE = (">", ">=", "!=")
 # A variance may be the same for other values, and a percentile may be the least or the greatest value.
@@ -153,7 +153,10 @@ def _translated(
     few = limited(shown, query, catalog)
     select = tuple(Output(f"{column.alias}.{column.name}", column) for column in few)
     found = translate(
-        Query(query.sources, query.conjuncts, select, distinct, True), catalog, extra, checks=checks
+        TimelessSelect(query.sources, query.conjuncts, select, distinct=distinct),
+        catalog,
+        extra,
+        checks=checks,
     )
     doubts = tuple(
         f"it isn't known how many values {column.name} has"
@@ -178,7 +181,7 @@ def having_caveat(query: Query, catalog: Catalog, conjunction: Conjunction, fail
     """The reason why a failing condition does not yet prove a query with aggregates unbounded; None if it
     does.
     """
-    grouping = query.grouping
+    grouping = grouping_of(query)
     if grouping is None:
         return None
     own = failing.node is not None and conjunction.name(failing.node) in {
@@ -234,7 +237,7 @@ def _shows(expr: Expr, query: Query) -> bool:
     of an aggregated expression may be the same for different values of its columns.
     """
     if isinstance(expr, Column):
-        grouping = query.grouping
+        grouping = grouping_of(query)
         if grouping is None or expr in grouping.by:
             return False
         aggregate = grouping.aggregates[int(expr.name)]

@@ -42,7 +42,7 @@ from tamis.plan.conjunction import (
     Node,
     Unequal,
 )
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, Query, is_distinct
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ class _Translator:
             tuple(self._node(c, at[c.alias], compared=c in compared, null=c in nulls) for c in nodes),
             found,
             projected,
-            self.query.distinct,
+            is_distinct(self.query),
             unequal,
             exact,
             caveats=tuple(dict.fromkeys(caveats)),

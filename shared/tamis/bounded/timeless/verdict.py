@@ -25,19 +25,28 @@ from tamis.operators.synopses.bound import terms
 from tamis.operators.synopses.decide import Violation, theorem, violations
 from tamis.plan.conjunction import Conjunction
 from tamis.query.computed_columns import meaning, with_computed
-from tamis.query.model import Catalog, Query
+from tamis.query.model import (
+    Catalog,
+    TimelessGroupBy,
+    TimelessQuery,
+    TimelessSelect,
+    TimelessUnion,
+    UnionQuery,
+)
 
 # So many failing conditions are tried in the query as it is written, which takes longer.
 _MOST_RUN = 12
+
+_Select = TimelessSelect | TimelessGroupBy
 
 Failing = tuple[Conjunction, Closure, Violation]
 
 UsedStreams = Callable[[int], frozenset[str] | None]
 
 
-def memory_verdict(query: Query, catalog: Catalog) -> Memory:
+def memory_verdict(query: TimelessQuery, catalog: Catalog) -> Memory:
     """Decide a query over streams without time."""
-    if query.members:
+    if isinstance(query, TimelessUnion):
         return _union(query, catalog)
     catalog = with_computed(catalog, query)
     translations = _translations(query, catalog)
@@ -52,9 +61,9 @@ def memory_verdict(query: Query, catalog: Catalog) -> Memory:
     return _bounded(branches)
 
 
-def proof_of(query: Query, catalog: Catalog) -> Proof | None:
+def proof_of(query: TimelessQuery, catalog: Catalog) -> Proof | None:
     """The proof that a query over streams without time is unbounded; None if its verdict is another one."""
-    if query.members:
+    if isinstance(query, TimelessUnion):
         place = proving_member(query, catalog, _used(query, catalog))
         if place is not None:
             return proof_of(query.members[place], catalog)
@@ -66,11 +75,11 @@ def proof_of(query: Query, catalog: Catalog) -> Proof | None:
     return None if proved is None else proved[1]
 
 
-def _translations(query: Query, catalog: Catalog) -> list[tuple[Translation, list[Branch]]]:
+def _translations(query: _Select, catalog: Catalog) -> list[tuple[Translation, list[Branch]]]:
     """The queries that a query with aggregates consists of, or the query itself, each with its
     alternatives.
     """
-    if query.grouping is None:
+    if not isinstance(query, TimelessGroupBy):
         translation = decided_translation(query, catalog)
         return [(translation, [(one.conjunction, one.closure) for one in minimal(translation)])]
     aggregates = query.grouping.aggregates
@@ -84,7 +93,7 @@ def _failing(branches: Sequence[Branch]) -> list[Failing]:
     return [(*one, found) for one in branches for found in violations(*one)]
 
 
-def _proved(query: Query, catalog: Catalog, failing: Sequence[Failing]) -> tuple[Failing, Proof] | None:
+def _proved(query: _Select, catalog: Catalog, failing: Sequence[Failing]) -> tuple[Failing, Proof] | None:
     told = [one for one in failing if having_caveat(query, catalog, one[0], one[2]) is None]
     for one in told:
         made = None if one[0].caveats else proof(*one)
@@ -97,20 +106,20 @@ def _proved(query: Query, catalog: Catalog, failing: Sequence[Failing]) -> tuple
     return None
 
 
-def _with_checks(query: Query, catalog: Catalog) -> list[Failing]:
+def _with_checks(query: _Select, catalog: Catalog) -> list[Failing]:
     """The conditions that fail in the alternatives of CHECKs."""
-    if query.grouping is not None:
+    if isinstance(query, TimelessGroupBy):
         return []
     translation = translate(query, catalog, checks=True)
     return _failing([(one.conjunction, one.closure) for one in minimal(translation)])
 
 
-def _codes(query: Query, catalog: Catalog) -> dict[str, int]:
+def _codes(query: _Select, catalog: Catalog) -> dict[str, int]:
     """The numbers of the constant texts of a query."""
     return {text: code for one, _ in _translations(query, catalog) for text, code in one.codes.items()}
 
 
-def _union(query: Query, catalog: Catalog) -> Memory:
+def _union(query: TimelessUnion, catalog: Catalog) -> Memory:
     found = [memory_verdict(member, catalog) for member in query.members]
     failing = union(query, catalog, found, _used(query, catalog))
     if failing is not None and failing.verdict == "unknown":
@@ -129,7 +138,7 @@ def _union(query: Query, catalog: Catalog) -> Memory:
     return Memory("bounded", total, formula, found[0].theorem, f"each SELECT is: {found[0].reason}")
 
 
-def _union_as_written(query: Query, catalog: Catalog) -> tuple[int, WrittenProof] | None:
+def _union_as_written(query: TimelessUnion, catalog: Catalog) -> tuple[int, WrittenProof] | None:
     """The number of a SELECT by which the whole UNION needs unlimited memory, and the proof."""
     for place, member in enumerate(query.members):
         failing = _failing([branch for _, own in _translations(member, catalog) for branch in own])
@@ -140,7 +149,7 @@ def _union_as_written(query: Query, catalog: Catalog) -> tuple[int, WrittenProof
     return None
 
 
-def _used(query: Query, catalog: Catalog) -> UsedStreams:
+def _used(query: TimelessUnion, catalog: Catalog) -> UsedStreams:
     def streams(place: int) -> frozenset[str] | None:
         found = proof_of(query.members[place], catalog)
         witness = None if found is None else found.witness()
@@ -162,7 +171,7 @@ def _bounded(branches: Sequence[Branch]) -> Memory:
     return Memory("bounded", total, " + ".join(texts), theorem(first), reason)
 
 
-def _refused(query: Query, catalog: Catalog, failing: Sequence[Failing], fixes: tuple[str, ...]) -> Memory:
+def _refused(query: _Select, catalog: Catalog, failing: Sequence[Failing], fixes: tuple[str, ...]) -> Memory:
     proved = _proved(query, catalog, failing)
     conjunction, closure, found = failing[0] if proved is None else proved[0]
     broken = f"{theorem(conjunction)}, condition {found.condition}"
@@ -184,7 +193,7 @@ def _scenario(found: Proof) -> str:
 
 
 def _repairs(
-    query: Query, translations: Sequence[Translation], branches: Sequence[Branch]
+    query: _Select, translations: Sequence[Translation], branches: Sequence[Branch]
 ) -> tuple[str, ...]:
     nodes = dict.fromkeys(column for one in translations for column in one.columns)
     # A condition on an expression is no limit of the column that is computed from it.
@@ -195,7 +204,7 @@ def _repairs(
     return repairs([(replace(one, caveats=()), closure) for one, closure in branches], columns)
 
 
-def union(query: Query, catalog: Catalog, found: Sequence[Memory], used: UsedStreams) -> Memory | None:
+def union(query: UnionQuery, catalog: Catalog, found: Sequence[Memory], used: UsedStreams) -> Memory | None:
     """The verdict if one of the SELECTs, each with its own verdict in `found`, isn't bounded; None if all
     are.
 
@@ -215,7 +224,7 @@ def union(query: Query, catalog: Catalog, found: Sequence[Memory], used: UsedStr
     return Memory("unknown", None, "", one.theorem, reason)
 
 
-def proving_member(query: Query, catalog: Catalog, used: UsedStreams) -> int | None:
+def proving_member(query: UnionQuery, catalog: Catalog, used: UsedStreams) -> int | None:
     """The SELECT whose example proves the UNION unbounded; None if there is none."""
     for place in range(len(query.members)):
         streams = used(place)
@@ -224,7 +233,7 @@ def proving_member(query: Query, catalog: Catalog, used: UsedStreams) -> int | N
     return None
 
 
-def _alone(query: Query, catalog: Catalog, place: int, streams: frozenset[str]) -> bool:
+def _alone(query: UnionQuery, catalog: Catalog, place: int, streams: frozenset[str]) -> bool:
     others = [one for at, one in enumerate(query.members) if at != place]
     # A watched stream has a tuple for each tuple of its base.
     used = {stream.shown_name for name, stream in catalog.streams.items() if name in streams}

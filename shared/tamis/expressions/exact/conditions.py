@@ -26,8 +26,8 @@ from tamis.expressions.exact.arithmetic import (
     union,
     within_type,
 )
-from tamis.expressions.exact.rounding import Margin
 from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import COMPARISONS, Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Columns, Value
 

@@ -16,9 +16,9 @@ its number isn't, nothing is known about the error.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from tamis.expressions.functions.entry import FUNCTIONS
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import (
     COMPARISONS,
     LARGEST_EXACT_INTEGER,
@@ -45,17 +45,6 @@ _UNKNOWN = Literal(None, Type.DOUBLE)  # the bound of an error of which nothing 
 # Recognised by its identity: the second argument of a GREATEST that keeps the divisor of a bound from being
 # negative.
 NOT_NEGATIVE = Literal(0.0, Type.DOUBLE)
-
-
-@dataclass(frozen=True)
-class Margin:
-    """An error of a value that omission compares. For an omitted tuple, the exact value of `value` may
-    differ by up to `relative` * |value| + `absolute` from the computed one.
-    """
-
-    value: Expr
-    relative: float
-    absolute: float
 
 
 def certain(

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from tamis.expressions.evaluate import holds
 from tamis.expressions.exact.conditions import TRUE, outcomes
-from tamis.expressions.exact.rounding import Margin, certain
+from tamis.expressions.exact.rounding import certain
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import Expr
 from tamis.expressions.vectors import Columns, Mask, Vector
 

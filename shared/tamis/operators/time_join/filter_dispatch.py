@@ -15,15 +15,16 @@ import numpy.typing as npt
 
 from tamis.errors import RefusedError
 from tamis.expressions.evaluate import holds
-from tamis.expressions.nodes import Expr
+from tamis.expressions.nodes import Expr, Type
 from tamis.expressions.python_functions import FunctionError
 from tamis.expressions.vectors import Vector
 from tamis.identity_cache import IdentityCache
 from tamis.identity_diff import identity_diff
 from tamis.plan.wire import MOST_CACHED
-from tamis.predicates import Predicate
+from tamis.predicates.boxes import Box
 from tamis.predicates.evaluation import Dispatcher
 from tamis.predicates.keys import array_of
+from tamis.predicates.normal_form import boxes, types_of
 
 Bools = npt.NDArray[np.bool_]
 
@@ -153,16 +154,23 @@ class Dispatch:
         return FilterResults(found, failed)
 
 
+class _Boxed(NamedTuple):
+    """A filter as boxes, of which some may contradict themselves, and the types of its columns."""
+
+    boxes: Sequence[Box]
+    types: Mapping[str, Type]
+
+
 # Every change of one query makes a new plan, in which the other filters are the same objects as before.
-_BOXES = IdentityCache[Predicate | None](MOST_CACHED)
+_BOXES = IdentityCache[_Boxed | None](MOST_CACHED)
 
 
-def _boxes(filter_: Expr) -> Predicate | None:
+def _boxes(filter_: Expr) -> _Boxed | None:
     """The filter as boxes; None if it isn't a union of boxes, or compares attributes with each other."""
 
-    def make() -> Predicate | None:
+    def make() -> _Boxed | None:
         try:
-            found = Predicate.of(filter_, MOST_CLAUSES)
+            found = _Boxed(boxes(filter_, MOST_CLAUSES), types_of(filter_))
         except RefusedError:
             return None
         return found if all(isinstance(name, str) for box in found.boxes for name in box) else None

@@ -29,7 +29,16 @@ from tamis.declarations.watches import WindowFunction
 from tamis.durations import seconds
 from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type, columns, substitute
 from tamis.expressions.sql_text import identifier, interval, to_sql
-from tamis.query.model import Catalog, Query
+from tamis.query.model import (
+    Catalog,
+    GroupByQuery,
+    JoinByTime,
+    Query,
+    WindowGroupBy,
+    all_queries,
+    asof_joins,
+    selects_of,
+)
 
 # A number of readings that no window has.
 _MANY = 10**15
@@ -74,7 +83,7 @@ def _always_true(query: Query, streams: Mapping[str, StreamDef]) -> Iterator[str
 
 def _nullable(part: Expr, query: Query, streams: Mapping[str, StreamDef]) -> list[str]:
     """The conditions that the columns of an expression aren't NULL, of those that may be NULL."""
-    optional = {join.alias for join in query.asof if join.outer}
+    optional = {join.alias for join in asof_joins(query) if join.outer}
     found = []
     for column in dict.fromkeys(columns(part)):
         declared = streams[column.alias].column(column.name) if column.alias in streams else None
@@ -109,8 +118,10 @@ def _equal_times(query: Query, streams: Mapping[str, StreamDef]) -> Iterator[str
 
 
 def _few_readings(query: Query) -> Iterator[str]:
+    if not isinstance(query, WindowGroupBy) or len(query.sources) > 1:
+        return
     grouping = query.grouping
-    if grouping is None or grouping.having is None or query.window is None or len(query.sources) > 1:
+    if grouping.having is None:
         return
     counted = {
         grouping.value(number)
@@ -199,8 +210,8 @@ def _beyond_history(streams: Mapping[str, StreamDef]) -> Iterator[str]:
 def impossible_values(query: Query, catalog: Catalog) -> tuple[str, ...]:
     """A warning for each comparison of a column with a constant that the column's CHECK never admits."""
     found: dict[str, None] = {}
-    for one in query.queries:
-        for part in one.members or (one,):
+    for one in all_queries(query):
+        for part in selects_of(one):
             streams = {
                 source.alias: catalog.streams[source.stream]
                 for source in part.sources
@@ -214,7 +225,7 @@ def impossible_values(query: Query, catalog: Catalog) -> tuple[str, ...]:
 def _comparisons(query: Query) -> Iterator[Call]:
     conditions = [conjunct.expr for conjunct in query.all_conjuncts]
     values = [output.expr for output in query.select]
-    if query.grouping is not None:
+    if isinstance(query, GroupByQuery):
         computed = ((alias, column.computed) for alias, column in query.grouping.computed)
         values += [_of(alias, expr) for alias, expr in computed if expr is not None]
     for expr in (*conditions, *values):
@@ -255,6 +266,8 @@ def silence_warnings(query: Query, catalog: Catalog) -> Iterator[str]:
     """A warning for each stream under NOT EXISTS without `idle_timeout`: while a source sends nothing, its
     event time doesn't move, and no row is decided.
     """
+    if not isinstance(query, JoinByTime):
+        return
     absent = {alias for absence in query.absences for alias in absence.aliases}
     for name in dict.fromkeys(source.stream for source in query.sources if source.alias in absent):
         stream = catalog.streams[name]

@@ -32,13 +32,13 @@ from tamis.expressions.nodes import Literal, Type, columns
 from tamis.expressions.sql_text import identifier, interval
 from tamis.plan.omission import Omission
 from tamis.planning.join_verdict import JoinVerdict
-from tamis.query.model import Catalog, Query
+from tamis.query.model import Catalog, Query, asof_joins, selects_of
 
 
 def missing_keys(query: Query, catalog: Catalog) -> tuple[str, ...]:
     """A warning for each stream with KEY columns that no equality connects to the others."""
     found: list[str] = []
-    for one in query.members or (query,):
+    for one in selects_of(query):
         found += _warnings(one, catalog)
     return tuple(dict.fromkeys(found))
 
@@ -52,7 +52,7 @@ def _warnings(query: Query, catalog: Catalog) -> Iterator[str]:
     times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
     mentioned: set[tuple[str, str]] = set()
     group = {alias: alias for alias in (source.alias for source in query.sources)}
-    for join in query.asof:
+    for join in asof_joins(query):
         for left, right in join.keys:
             _connect(group, left.alias, right.alias)
     for conjunct in query.all_conjuncts:
@@ -77,7 +77,7 @@ def _warnings(query: Query, catalog: Catalog) -> Iterator[str]:
         every = likely[0][1]
         which = (
             f"the latest tuple of {second}, of any {every}"
-            if second in {join.alias for join in query.asof}
+            if second in {join.alias for join in asof_joins(query)}
             else f"the tuples of {second} of every {every}"
         )
         yield (
@@ -129,8 +129,8 @@ def growth_warnings(verdict: JoinVerdict) -> tuple[str, ...]:
 
 
 def open_ended_warnings(query: Query, catalog: Catalog) -> tuple[str, ...]:
-    """A warning about a join that no condition bounds in time, unless it is DISTINCT or aggregates."""
-    if query.distinct or query.grouping is not None or not open_ended(query, catalog):
+    """A warning about a join by time that no condition bounds in time."""
+    if not open_ended(query, catalog):
         return ()
     later, earlier = analyse(query, catalog).closure.unconnected()[0]
     times = [f"{identifier(one)}.{identifier(_time(query, catalog, one))}" for one in (later, earlier)]

@@ -9,12 +9,19 @@ from tamis.plan import nodes
 from tamis.planning.physical.tables import table
 from tamis.planning.physical.time_joins import outputs
 from tamis.planning.physical.timeless import kept_columns, matching, needed
-from tamis.query.model import Catalog, Query
+from tamis.query.model import (
+    Catalog,
+    InApplicationTime,
+    JoinByTime,
+    SelectQuery,
+    is_distinct,
+    selects_of,
+)
 
 
-def application_time(query: Query, catalog: Catalog) -> nodes.ApplicationTime:
+def application_time(query: InApplicationTime | JoinByTime, catalog: Catalog) -> nodes.ApplicationTime:
     """The node of a query in application time, or of a union of such queries."""
-    members = query.members or (query,)
+    members = selects_of(query)
     inputs = [query_inputs(member, catalog) for member in members]
     streams = {
         source.stream: catalog.streams[source.stream].time or ""
@@ -26,11 +33,11 @@ def application_time(query: Query, catalog: Catalog) -> nodes.ApplicationTime:
         tuple(streams.items()),
         tuple(_member(member, own) for member, own in zip(members, inputs, strict=True)),
         tuple(table(catalog.tables[name], rows) for name, rows in relations.items()),
-        query.distinct,
+        is_distinct(query),
     )
 
 
-def _member(query: Query, inputs: QueryInputs) -> nodes.TimedMatching:
+def _member(query: SelectQuery, inputs: QueryInputs) -> nodes.TimedMatching:
     translation = decided_translation(query, inputs)
     possible = () if translation.contradiction is not None else alternatives(translation, inputs)
     return nodes.TimedMatching(
@@ -38,5 +45,5 @@ def _member(query: Query, inputs: QueryInputs) -> nodes.TimedMatching:
         kept_columns(query, inputs.catalog, needed(translation)),
         matching(translation, (one.minimal for one in possible)),
         outputs(query),
-        query.distinct,
+        is_distinct(query),
     )

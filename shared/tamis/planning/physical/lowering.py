@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import assert_never
 
 from tamis.bounded.application_time.verdict import open_ended
 from tamis.declarations.file_access import UNRESTRICTED, FileAccess
@@ -15,7 +16,24 @@ from tamis.planning.physical.application_time import application_time
 from tamis.planning.physical.time_joins import latest_values, time_join
 from tamis.planning.physical.timeless import groups, rows, union
 from tamis.planning.physical.windows import sessions, windows
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Query
+from tamis.query.model import (
+    AlertDef,
+    ApplicationTimeSelect,
+    ApplicationTimeUnion,
+    Catalog,
+    DerivedDef,
+    InnerQuery,
+    JoinByTime,
+    LatestValueJoin,
+    NestedQuery,
+    OuterQuery,
+    Query,
+    SessionGroupBy,
+    TimelessGroupBy,
+    TimelessSelect,
+    TimelessUnion,
+    WindowGroupBy,
+)
 from tamis.query.parse import catalog_of
 
 
@@ -25,35 +43,45 @@ def lowered(query: Query, catalog: Catalog) -> nodes.Node | None:
     Raises InputError if the file of a table can't be read, and RefusedError if it is outside of the permitted
     directories.
     """
-    if query.nested is not None:
-        inner = tuple(
-            nodes.InnerRows(
-                stream.name,
-                str(stream.time),
-                tuple((column.name, column.type) for column in stream.columns if column.name != stream.time),
-                _standing(stream.query, catalog),
-            )
-            for stream in query.nested.streams
-        )
-        return nodes.Nested(inner, _standing(query.nested.query, catalog.with_streams(query.nested.streams)))
-    if query.timeless:
-        if query.members:
+    match query:
+        case JoinByTime() if query.timed_by is not None:
+            return time_join(query, query.timed_by, catalog)
+        case JoinByTime():
+            return application_time(query, catalog) if open_ended(query, catalog) else None
+        case LatestValueJoin():
+            return latest_values(query, catalog)
+        case WindowGroupBy():
+            return windows(query, catalog)
+        case SessionGroupBy():
+            return sessions(query, catalog)
+        case TimelessSelect():
+            return rows(query, catalog)
+        case TimelessGroupBy():
+            return groups(query, catalog)
+        case TimelessUnion():
             return union(query, catalog)
-        return rows(query, catalog) if query.grouping is None else groups(query, query.grouping, catalog)
-    if query.asof:
-        return latest_values(query, catalog)
-    if query.timed_by is not None:
-        return time_join(query, query.timed_by, catalog)
-    if query.session is not None:
-        return sessions(query, query.session, catalog)
-    if query.grouping is not None:
-        return windows(query, catalog)
-    if query.in_time or open_ended(query, catalog):
-        return application_time(query, catalog)
-    return None
+        case ApplicationTimeSelect() | ApplicationTimeUnion():
+            return application_time(query, catalog)
+        case NestedQuery():
+            return _nested(query, catalog)
+        case _:
+            assert_never(query)
 
 
-def _standing(query: Query, catalog: Catalog) -> nodes.Node:
+def _nested(query: NestedQuery, catalog: Catalog) -> nodes.Nested:
+    inner = tuple(
+        nodes.InnerRows(
+            stream.name,
+            str(stream.time),
+            tuple((column.name, column.type) for column in stream.columns if column.name != stream.time),
+            _standing(stream.query, catalog),
+        )
+        for stream in query.streams
+    )
+    return nodes.Nested(inner, _standing(query.query, catalog.with_streams(query.streams)))
+
+
+def _standing(query: InnerQuery | OuterQuery, catalog: Catalog) -> nodes.Node:
     """The node of one of the queries of a nested query, which all keep synopses."""
     node = lowered(query, catalog)
     assert node is not None, "rows of aggregates are taken in application time or in windows"

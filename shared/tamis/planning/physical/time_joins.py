@@ -10,7 +10,7 @@ from tamis.analysis.topology import bounds_of
 from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Call, Expr, aliases, columns
 from tamis.plan import nodes
-from tamis.query.model import Catalog, Query, same_window
+from tamis.query.model import Catalog, JoinByTime, LatestValueJoin, Query, same_window
 
 
 def outputs(query: Query) -> nodes.Outputs:
@@ -18,7 +18,7 @@ def outputs(query: Query) -> nodes.Outputs:
     return tuple((output.name, output.expr) for output in query.select)
 
 
-def latest_values(query: Query, catalog: Catalog) -> nodes.LatestValues:
+def latest_values(query: LatestValueJoin, catalog: Catalog) -> nodes.LatestValues:
     """The node of a query with ASOF JOIN."""
     first, *others = query.sources
     before = tuple(c.expr for c in query.conjuncts if aliases(c.expr) == {first.alias})
@@ -33,16 +33,18 @@ def latest_values(query: Query, catalog: Catalog) -> nodes.LatestValues:
             join.most,
             join.outer,
         )
-        for join, source in zip(query.asof, others, strict=True)
+        for join, source in zip(query.joins, others, strict=True)
     )
     scan = _latest_scan(query, first.alias, catalog.streams[first.stream], before)
     return nodes.LatestValues(scan, joins, after, outputs(query))
 
 
-def _latest_scan(query: Query, alias: str, stream: StreamDef, filters: tuple[Expr, ...]) -> nodes.Scan:
+def _latest_scan(
+    query: LatestValueJoin, alias: str, stream: StreamDef, filters: tuple[Expr, ...]
+) -> nodes.Scan:
     exprs: list[Expr] = [conjunct.expr for conjunct in query.conjuncts]
     exprs += [output.expr for output in query.select]
-    for join in query.asof:
+    for join in query.joins:
         exprs += [column for pair in join.keys for column in pair]
         exprs += [conjunct.expr for conjunct in join.filters]
     return nodes.Scan(alias, stream.name, str(stream.time), filters, _read(stream, alias, exprs))
@@ -54,7 +56,7 @@ def _read(stream: StreamDef, alias: str, exprs: Sequence[Expr]) -> nodes.Columns
     return tuple((column.name, column.type) for column in stream.columns if column.name in names)
 
 
-def time_join(query: Query, first: str, catalog: Catalog) -> nodes.TimeJoin:
+def time_join(query: JoinByTime, first: str, catalog: Catalog) -> nodes.TimeJoin:
     """The node of a join by time whose rows another query reads in windows."""
     windowed = frozenset(source.alias for source in query.windowed)
     # The ranges of times decide that all tuples share a window.

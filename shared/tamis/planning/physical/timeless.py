@@ -14,10 +14,10 @@ from tamis.plan import nodes
 from tamis.plan.conjunction import Extreme
 from tamis.planning.physical.time_joins import outputs
 from tamis.query.computed_columns import computed_by_stream, with_computed
-from tamis.query.model import Catalog, Grouping, Query
+from tamis.query.model import Catalog, Query, TimelessGroupBy, TimelessSelect, TimelessUnion
 
 
-def rows(query: Query, catalog: Catalog, *, distinct: bool | None = None) -> nodes.Rows:
+def rows(query: TimelessSelect, catalog: Catalog, *, distinct: bool | None = None) -> nodes.Rows:
     """The node of a query without aggregates. `distinct`: it remembers its rows; None: as the query says."""
     translation = decided_translation(query, catalog)
     return nodes.Rows(
@@ -29,14 +29,15 @@ def rows(query: Query, catalog: Catalog, *, distinct: bool | None = None) -> nod
     )
 
 
-def union(query: Query, catalog: Catalog) -> nodes.Union:
+def union(query: TimelessUnion, catalog: Catalog) -> nodes.Union:
     """The node of a union. UNION remembers the rows that any of its members gives."""
     members = tuple(rows(one, catalog, distinct=one.distinct and not query.distinct) for one in query.members)
     return nodes.Union(members, query.distinct)
 
 
-def groups(query: Query, grouping: Grouping, catalog: Catalog) -> nodes.Groups:
+def groups(query: TimelessGroupBy, catalog: Catalog) -> nodes.Groups:
     """The node of a query with aggregates."""
+    grouping = query.grouping
     catalog = with_computed(catalog, query)
     parts = subqueries(query, grouping, catalog)
     aggregated = [one.column for one in grouping.aggregates if one.column is not None]

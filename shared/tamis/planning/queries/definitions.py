@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tamis.expressions.exact.rounding import Margin
+from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import Expr, columns, conjunction
 from tamis.plan.model import GREATEST, Absence, Definition, Input, sayable
 from tamis.plan.omission import Omission

@@ -9,6 +9,7 @@ from tamis.analysis.conjuncts import flatten_and, key_equality
 from tamis.analysis.equality_classes import classes
 from tamis.bounded import sessions, timed_joins, windows
 from tamis.bounded.application_time.verdict import runs_in_time
+from tamis.bounded.latest_values import candidate_filters
 from tamis.bounded.memory import Memory
 from tamis.declarations.definitions import WINDOW_COLUMNS
 from tamis.declarations.streams import StreamDef
@@ -17,10 +18,28 @@ from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, 
 from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
 from tamis.plan.nodes import Node
 from tamis.plan.omission import Omission, bare
-from tamis.planning.decide import candidate_filters, verdict_on
+from tamis.planning.decide import verdict_on
 from tamis.planning.physical.lowering import lowered
 from tamis.query.computed_columns import meaning
-from tamis.query.model import AlertDef, Catalog, DerivedDef, Query, Source
+from tamis.query.model import (
+    AlertDef,
+    Catalog,
+    DerivedDef,
+    JoinByTime,
+    LatestValueJoin,
+    NestedQuery,
+    Query,
+    SessionGroupBy,
+    Source,
+    UnionQuery,
+    WindowGroupBy,
+    all_queries,
+    asof_joins,
+    grouping_of,
+    is_distinct,
+    last_query,
+    selects_of,
+)
 from tamis.sharing.entries import ReaderInput
 
 _NOTHING = "no omission: a standing query counts every tuple"
@@ -28,10 +47,7 @@ _NOTHING = "no omission: a standing query counts every tuple"
 
 def is_standing(definition: AlertDef | DerivedDef, catalog: Catalog) -> bool:
     """True if a query keeps synopses in place of tuples."""
-    query = definition.query
-    if query.timeless or query.grouping is not None or query.asof or query.nested is not None:
-        return True
-    return runs_in_time(definition, catalog)
+    return not isinstance(definition.query, JoinByTime) or runs_in_time(definition, catalog)
 
 
 @dataclass(frozen=True)
@@ -93,12 +109,12 @@ def _kept(query: Query, catalog: Catalog, memory: Memory) -> dict[str, Kept]:
     """The entries that windows keep, and the tuples that a join in windows keeps, by stream; empty if the
     bound is no number, and for other queries.
     """
-    if query.nested is not None:
-        return timed_joins.kept(query.nested, catalog, memory)
-    if not query.windowed:
+    if isinstance(query, NestedQuery):
+        return timed_joins.kept(query, catalog, memory)
+    if not isinstance(query, WindowGroupBy | SessionGroupBy):
         return {}
-    found = (sessions if query.session is not None else windows).kept(query, catalog)
-    return {} if found is None else {query.windowed[0].stream: found}
+    kept = windows.kept(query, catalog) if isinstance(query, WindowGroupBy) else sessions.kept(query, catalog)
+    return {} if kept is None else {query.windowed[0].stream: kept}
 
 
 def learn(alert: AlertDef, catalog: Catalog, found: Judged) -> None:
@@ -118,10 +134,10 @@ def layout(query: Query, catalog: Catalog) -> Layout:
     the rows: with DISTINCT they must be selected, with aggregates they must be in GROUP BY. If there are no
     such columns, the query is evaluated in one partition.
     """
-    if query.nested is not None:
+    if isinstance(query, NestedQuery):
         return _nested_layout(query, catalog)
-    members = query.members or (query,)
-    chosen = () if query.members else _partition(query, catalog)
+    members = selects_of(query)
+    chosen = () if isinstance(query, UnionQuery) else _partition(query, catalog)
     partition: dict[str, tuple[str, ...]] = {}
     for one in members:
         for source in _streamed(one, catalog):
@@ -136,34 +152,35 @@ def _reason(chosen: Iterable[tuple[Column, ...]]) -> str:
     return f"partitioned by {named}" if named else "evaluated in a single partition"
 
 
-def _nested_layout(query: Query, catalog: Catalog) -> Layout:
+def _nested_layout(query: NestedQuery, catalog: Catalog) -> Layout:
     """The layout of nested queries: a KEY column must partition each of them."""
     found = _nested_partition(query, catalog)
     streams = dict.fromkeys(source.stream for source in _streamed(query, catalog))
     keys = {stream: tuple(names[stream] for names, _ in found) for stream in streams}
-    feeds = tuple(_feed(catalog.streams[stream], key, query.queries, catalog) for stream, key in keys.items())
+    feeds = tuple(
+        _feed(catalog.streams[stream], key, all_queries(query), catalog) for stream, key in keys.items()
+    )
     chosen = tuple(group for _, group in found)
-    return Layout(feeds, _key(query.last, chosen), _reason(chosen))
+    return Layout(feeds, _key(query.query, chosen), _reason(chosen))
 
 
 def _nested_partition(query: Query, catalog: Catalog) -> list[tuple[dict[str, str], tuple[Column, ...]]]:
     """The classes of equal columns by which a query and all queries within it are partitioned. For each class
     the column of every raw stream, and the columns of the last query.
     """
-    nested = query.nested
-    if nested is None:
+    if not isinstance(query, NestedQuery):
         source_of = {source.alias: source.stream for source in query.sources}
         return [
             ({source_of[column.alias]: column.name for column in group}, group)
             for group in _partition(query, catalog)
         ]
     inner = {
-        stream.name: (stream.query.last, _nested_partition(stream.query, catalog))
-        for stream in nested.streams
+        stream.name: (last_query(stream.query), _nested_partition(stream.query, catalog))
+        for stream in query.streams
     }
     found: list[tuple[dict[str, str], tuple[Column, ...]]] = []
-    sources = {source.alias: source.stream for source in nested.query.sources}
-    for group in _partition(nested.query, catalog.with_streams(nested.streams)):
+    sources = {source.alias: source.stream for source in query.query.sources}
+    for group in _partition(query.query, catalog.with_streams(query.streams)):
         names: dict[str, set[str]] = {}
         complete = True
         for column in group:
@@ -250,9 +267,10 @@ def _feed(
 
 def _filter(query: Query, alias: str, known: set[str]) -> Expr | None:
     """The conditions on one source alone; a tuple that fails them is never counted."""
-    join = next((one for one in query.asof if one.alias == alias), None)
-    if join is not None:
-        return bare(conjunction(candidate_filters(query, join)))
+    if isinstance(query, LatestValueJoin):
+        join = next((one for one in query.joins if one.alias == alias), None)
+        if join is not None:
+            return bare(conjunction(candidate_filters(query, join)))
     parts = [
         part
         for conjunct in query.conjuncts
@@ -273,15 +291,15 @@ def _parts(query: Query) -> Iterator[Expr]:
     """Every expression of a query over its sources."""
     yield from (conjunct.expr for conjunct in query.conjuncts)
     yield from (output.expr for output in query.select)
-    for join in query.asof:
+    for join in asof_joins(query):
         yield from (column for pair in join.keys for column in pair)
         yield from (conjunct.expr for conjunct in join.filters)
-    if query.grouping is not None:
-        yield from (meaning(column, query) for column in query.grouping.by)
-        read = (column for one in query.grouping.aggregates for column in (one.column, one.order))
+    if (grouping := grouping_of(query)) is not None:
+        yield from (meaning(column, query) for column in grouping.by)
+        read = (column for one in grouping.aggregates for column in (one.column, one.order))
         yield from (meaning(column, query) for column in read if column is not None)
-        if query.grouping.having is not None:
-            yield query.grouping.having
+        if grouping.having is not None:
+            yield grouping.having
 
 
 # ---- partitions
@@ -302,9 +320,9 @@ def _partition(query: Query, catalog: Catalog) -> tuple[tuple[Column, ...], ...]
         times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
         parts = (part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr))
         equalities = tuple(found for part in parts if (found := key_equality(part, times)) is not None)
-        if query.asof:
+        if isinstance(query, LatestValueJoin):
             # Conditions of WHERE apply to tuples that are already chosen.
-            equalities = tuple(pair for join in query.asof for pair in join.keys)
+            equalities = tuple(pair for join in query.joins for pair in join.keys)
         groups = classes(equalities)
     chosen = [
         one
@@ -338,19 +356,19 @@ def _key_column_per_source(
 
 
 def _tells_apart(query: Query, group: list[Column]) -> bool:
-    if query.session is not None and not any(c.name in query.session.by for c in group):
+    if isinstance(query, SessionGroupBy) and not any(c.name in query.session.by for c in group):
         return False
-    if query.grouping is not None:
-        return any(c in group for c in query.grouping.by)
-    return not query.distinct or any(output.expr in group for output in query.select)
+    if (grouping := grouping_of(query)) is not None:
+        return any(c in group for c in grouping.by)
+    return not is_distinct(query) or any(output.expr in group for output in query.select)
 
 
 def _key(query: Query, chosen: tuple[tuple[Column, ...], ...]) -> tuple[str, ...]:
     """The columns of SELECT that identify the owner of a row: the columns of the group, or else of the
     partition.
     """
-    if query.grouping is not None:
-        by = {column for column in query.grouping.by if column.name not in WINDOW_COLUMNS}
+    if (grouping := grouping_of(query)) is not None:
+        by = {column for column in grouping.by if column.name not in WINDOW_COLUMNS}
         return tuple(output.name for output in query.select if output.expr in by)
     named = [next((o.name for o in query.select if o.expr in group), None) for group in chosen]
     found = tuple(name for name in named if name is not None)

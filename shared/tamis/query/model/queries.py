@@ -1,18 +1,31 @@
-"""Streams, and queries with resolved names: their sources, conjuncts, columns and aggregates.
+"""Queries with resolved names, one class a kind, and the sources that they read.
 
-Every `Column` in the query of an alert or a derived stream has the alias of a source of this query and the
-name of a column of that source's *base* stream, because derived streams and functions are inlined.
+`Query` is one of these kinds, each with only the parts that it has. The parser refuses what Tamis doesn't
+support.
+
+| kind | rows |
+|---|---|
+| `JoinByTime` | each combination of tuples with event time that meets the conditions |
+| `LatestValueJoin` | each tuple with the latest tuples of other streams before it (ASOF JOIN) |
+| `WindowGroupBy` | each group of a window, when the window has ended |
+| `SessionGroupBy` | each group of a session, when the session has ended |
+| `TimelessSelect` | each combination of tuples without event time, when it first holds |
+| `TimelessGroupBy` | each change of a group's row, over tuples without event time |
+| `ApplicationTimeSelect` | each combination of any tuples and rows of tables, in order of event time |
+| `TimelessUnion`, `ApplicationTimeUnion` | the rows of several such SELECTs |
+| `NestedQuery` | the rows of a query over rows of other queries |
+
+To tell them apart, write a `match` that ends in `assert_never`, so that mypy proves it complete. The
+functions at the end read what several kinds have.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tamis.declarations.aggregates import Aggregate
-from tamis.declarations.definitions import WINDOW_COLUMNS, ColumnDef, Session, Window
+from tamis.declarations.definitions import Session, Window
 from tamis.declarations.streams import StreamDef
-from tamis.errors import Position
-from tamis.expressions.nodes import Call, Column, Expr
+from tamis.query.model.clauses import Absence, AsOfJoin, Conjunct, Grouping, Output
 
 
 @dataclass(frozen=True)
@@ -21,7 +34,7 @@ class RowStream(StreamDef):
     reads (`query.selects.aggregated_streams`). No catalogue has it.
     """
 
-    query: Query = field(kw_only=True)
+    query: InnerQuery = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -46,152 +59,56 @@ class Source:
         return self.window is not None or self.session is not None
 
 
-def same_window(expr: Expr, windowed: frozenset[str]) -> frozenset[str] | None:
-    """The two sources whose windows `expr` equates, None for another expression; `windowed` are the aliases
-    with windows.
-    """
-    if isinstance(expr, Call) and expr.op == "=":
-        left, right = expr.args
-        if isinstance(left, Column) and isinstance(right, Column) and left.name == right.name:
-            pair = frozenset((left.alias, right.alias))
-            if left.name in WINDOW_COLUMNS and len(pair) == 2 and pair <= windowed:
-                return pair
-    return None
-
-
 @dataclass(frozen=True)
-class Conjunct:
-    """One conjunct of WHERE or ON, or of the WHERE of an inlined derived stream."""
+class BaseQuery:
+    """The parts that queries of all kinds have. `watched`: the watched streams among its sources' streams.
 
-    expr: Expr
-    text: str
-    position: Position = field(default=Position(1, 1), compare=False)
-
-
-@dataclass(frozen=True)
-class Output:
-    """One column of SELECT."""
-
-    name: str
-    expr: Expr
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """GROUP BY, HAVING and the aggregates of a query. SELECT and HAVING are over the columns `by` and, for
-    the k-th aggregate, `Grouping.value(k)`.
-
-    Expressions in GROUP BY, and expressions that are aggregated, are `computed` columns of a source: its
-    alias, and the column (`tamis.query.computed_columns`). An expression over several sources is a column of
-    a stream with windows.
-    """
-
-    by: tuple[Column, ...]
-    aggregates: tuple[Aggregate, ...]
-    having: Expr | None = None
-    computed: tuple[tuple[str, ColumnDef], ...] = ()
-
-    def value(self, number: int) -> Column:
-        """The column that stands for the value of an aggregate."""
-        return Column("", str(number), self.aggregates[number].type)
-
-
-@dataclass(frozen=True)
-class AsOfJoin:
-    """ASOF JOIN: a tuple of the first source joins the last tuple of `alias` before it.
-
-    Candidates are the tuples of `alias` that pass `filters` and agree in all `keys`: pairs of a column of an
-    earlier source and a column of `alias`. They lie at least `least` microseconds (0 or more) before the
-    tuple. The candidate with the greatest event time is chosen. If it lies more than `most` microseconds
-    before the tuple, or if there is none, the columns of `alias` are NULL (`outer`), or there is no row.
-
-    Several candidates of the greatest event time are compared column by column, in the order of the stream,
-    over the columns that the query reads; NULL comes first. The greatest is chosen.
-    """
-
-    alias: str
-    keys: tuple[tuple[Column, Column], ...]
-    least: int
-    most: int | None = None
-    outer: bool = False
-    filters: tuple[Conjunct, ...] = ()
-
-
-@dataclass(frozen=True)
-class Absence:
-    """NOT EXISTS: the sources of its subquery, and the conjuncts of its WHERE.
-
-    A combination of the other sources is a row only if no tuples of these sources meet the conjuncts with it.
-    """
-
-    aliases: tuple[str, ...]
-    conjuncts: tuple[Conjunct, ...]
-    position: Position = field(default=Position(1, 1), compare=False)
-
-
-@dataclass(frozen=True)
-class Query:
-    """A conjunctive query over sources. The parser refuses what Tamis doesn't support.
-
-    A query with a `session` has a single source, and a grouping that contains the key of the session. Its
-    conjuncts decide which tuples sessions consist of. Of the sources of any other query, either none has a
-    window, or all have the same window, and conjuncts equate the `window_start` or `window_end` of all of
-    them. No other conjunct has these columns. Under a grouping, tables may stand beside the sources with
-    windows.
-
-    There are three kinds of queries. In a join by time all streams have event time. In a `timeless` query no
-    stream has. A query `in_time` is evaluated in application time: it may mix both kinds of streams and join
-    tables, and has neither windows nor a grouping.
-
-    Only a timeless query or one in time may be `distinct` (each row once, when it first holds) or a union.
-    A union has `members`, all of their sources, and no conjuncts; its columns have the names of the first
-    member. A timeless query with a `grouping` has a row for each change of a group's row. A grouping over
-    the windows of one stream, which may be joined with tables, has a row for each window and group.
-
-    A query that reads rows of aggregates is `nested`. Its sources are then the raw streams and tables of all
-    of its queries, without windows, its SELECT is that of the last query, and it has no conjuncts.
-
-    A query with `asof` has one such join for each source but the first, in their order. All of its streams
-    have event time. It has no windows, grouping or members, and isn't distinct. Its conjuncts apply to the
-    joined tuples.
-
-    Only a join by time without windows has sources under EXISTS or NOT EXISTS, which aren't part of its rows.
-    `exists`: the aliases of those under EXISTS. Their conjuncts are among those of the query. Those under NOT
-    EXISTS are in `absences`, with conjuncts of their own.
-
-    A join by time whose rows another query reads in windows is `timed_by` one of its sources: the event time
-    of a row is that of this source's tuple.
+    Either no source has a window, or all have the same one, and conjuncts equate the `window_start` or
+    `window_end` of all of them. No other conjunct has these columns. Under a grouping, tables may stand
+    beside the sources with windows.
     """
 
     sources: tuple[Source, ...]
     conjuncts: tuple[Conjunct, ...]
     select: tuple[Output, ...]
-    distinct: bool = False
-    timeless: bool = False
-    grouping: Grouping | None = None
-    members: tuple[Query, ...] = ()
-    in_time: bool = False
-    watched: tuple[StreamDef, ...] = ()  # the watched streams among its sources' streams
-    asof: tuple[AsOfJoin, ...] = ()
-    nested: NestedQuery | None = None
+    watched: tuple[StreamDef, ...] = field(default=(), kw_only=True)
+
+    @property
+    def row_sources(self) -> tuple[Source, ...]:
+        """The sources that rows consist of: all but those under EXISTS and NOT EXISTS."""
+        return self.sources
+
+    @property
+    def all_conjuncts(self) -> tuple[Conjunct, ...]:
+        """The conjuncts of the query and of its absences."""
+        return self.conjuncts
+
+    @property
+    def windowed(self) -> tuple[Source, ...]:
+        """The sources that have windows or sessions. All others are tables."""
+        return tuple(source for source in self.sources if source.windowed)
+
+    @property
+    def window(self) -> Window | None:
+        """The window that all tuples of a combination share; None if the query has none."""
+        return next((source.window for source in self.sources if source.window is not None), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinByTime(BaseQuery):
+    """A join of streams with event time, or a filter of one such stream.
+
+    Without windows it may have sources under EXISTS or NOT EXISTS, which aren't part of its rows. `exists`:
+    the aliases of those under EXISTS. Their conjuncts are among those of the query. Those under NOT EXISTS
+    are in `absences`, with conjuncts of their own.
+
+    A join whose rows another query reads in windows is `timed_by` one of its sources: the event time of a row
+    is that of this source's tuple.
+    """
+
     exists: tuple[str, ...] = ()
     absences: tuple[Absence, ...] = ()
     timed_by: str | None = None
-
-    @property
-    def last(self) -> Query:
-        """The query that gives the rows: itself, or the last one of nested queries."""
-        return self if self.nested is None else self.nested.query
-
-    @property
-    def queries(self) -> tuple[Query, ...]:
-        """The query, or all nested queries in the order in which their rows pass through them. A union is one
-        query.
-        """
-        if self.nested is None:
-            return (self,)
-        inner = (one for stream in self.nested.streams for one in stream.query.queries)
-        return (*inner, self.nested.query)
 
     @property
     def row_sources(self) -> tuple[Source, ...]:
@@ -206,25 +123,165 @@ class Query:
         """The conjuncts of the query and of its absences."""
         return (*self.conjuncts, *(one for absence in self.absences for one in absence.conjuncts))
 
-    @property
-    def window(self) -> Window | None:
-        """The window that all tuples of a combination share; None if the query has none."""
-        return next((source.window for source in self.sources if source.window is not None), None)
+
+@dataclass(frozen=True, kw_only=True)
+class LatestValueJoin(BaseQuery):
+    """A query with one ASOF JOIN in `joins` for each source but the first, in their order.
+
+    All of its streams have event time, and none has windows. Its conjuncts apply to the joined tuples.
+    """
+
+    joins: tuple[AsOfJoin, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseGroupBy(BaseQuery):
+    """The parts of the kinds with aggregates: their `grouping`."""
+
+    grouping: Grouping
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowGroupBy(BaseGroupBy):
+    """Aggregates over the windows of one stream, which may be joined with tables."""
 
     @property
-    def windowed(self) -> tuple[Source, ...]:
-        """The sources that have windows or sessions. All others are tables."""
-        return tuple(source for source in self.sources if source.windowed)
+    def window(self) -> Window:
+        """The window whose tuples are aggregated."""
+        return next(source.window for source in self.sources if source.window is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionGroupBy(BaseGroupBy):
+    """Aggregates over the sessions of its only source. The grouping contains the key of the sessions, and the
+    conjuncts decide which tuples sessions consist of.
+    """
 
     @property
-    def session(self) -> Session | None:
-        """The sessions whose tuples are aggregated; None if the query has none."""
-        return next((source.session for source in self.sources if source.session is not None), None)
+    def session(self) -> Session:
+        """The sessions whose tuples are aggregated."""
+        return next(source.session for source in self.sources if source.session is not None)
 
 
-@dataclass(frozen=True)
-class NestedQuery:
-    """A query over rows of other queries: these as streams, and the query that reads them."""
+@dataclass(frozen=True, kw_only=True)
+class TimelessSelect(BaseQuery):
+    """Selection, projection and join of streams that all have no event time. If it is `distinct`, it has each
+    row once.
+    """
+
+    distinct: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimelessGroupBy(BaseGroupBy):
+    """Aggregates over streams that all have no event time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplicationTimeSelect(BaseQuery):
+    """Selection, projection and join in application time: of streams with and without event time, tables, and
+    rows of aggregates. If it is `distinct`, it has each row once, when it first holds.
+    """
+
+    distinct: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimelessUnion(BaseQuery):
+    """A union of SELECTs over streams that all have no event time. It has all of their sources and no
+    conjuncts, and its columns have the names of the first member.
+    """
+
+    members: tuple[TimelessSelect, ...]
+    distinct: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplicationTimeUnion(BaseQuery):
+    """A union of SELECTs that are evaluated in application time, since some stream has event time. It has all
+    of their sources and no conjuncts, and its columns have the names of the first member.
+    """
+
+    members: tuple[ApplicationTimeSelect, ...]
+    distinct: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class NestedQuery(BaseQuery):
+    """A `query` over the rows of other queries, which it reads as `streams`.
+
+    Its sources are the raw streams and tables of all of its queries, without windows, its SELECT is that of
+    `query`, and it has no conjuncts.
+    """
 
     streams: tuple[RowStream, ...]
-    query: Query
+    query: OuterQuery
+
+
+TimelessQuery = TimelessSelect | TimelessGroupBy | TimelessUnion
+"""The kinds without event time."""
+
+InApplicationTime = ApplicationTimeSelect | ApplicationTimeUnion
+"""The kinds that are evaluated in application time, whatever their bounds on times are."""
+
+GroupByQuery = WindowGroupBy | SessionGroupBy | TimelessGroupBy
+"""The kinds with aggregates."""
+
+UnionQuery = TimelessUnion | ApplicationTimeUnion
+
+DistinctQuery = TimelessSelect | ApplicationTimeSelect | UnionQuery
+"""The kinds that may be `distinct`."""
+
+InnerQuery = JoinByTime | WindowGroupBy | NestedQuery
+"""The kinds whose rows other queries may read: joins `timed_by` a source, and aggregates of windows."""
+
+OuterQuery = ApplicationTimeSelect | WindowGroupBy | SessionGroupBy
+"""The kinds that may read rows of other queries."""
+
+SelectQuery = (
+    JoinByTime
+    | LatestValueJoin
+    | WindowGroupBy
+    | SessionGroupBy
+    | TimelessSelect
+    | TimelessGroupBy
+    | ApplicationTimeSelect
+    | NestedQuery
+)
+"""The kinds of a single SELECT."""
+
+Query = SelectQuery | UnionQuery
+
+
+def last_query(query: Query) -> Query:
+    """The query that gives the rows: the query itself, or the last one of nested queries."""
+    return query.query if isinstance(query, NestedQuery) else query
+
+
+def all_queries(query: Query) -> tuple[Query, ...]:
+    """The query, or all nested queries in the order in which their rows pass through them. A union is one
+    query.
+    """
+    if not isinstance(query, NestedQuery):
+        return (query,)
+    return (*(inner for stream in query.streams for inner in all_queries(stream.query)), query.query)
+
+
+def selects_of(query: Query) -> tuple[SelectQuery, ...]:
+    """The SELECTs of a union; the query alone if it is none."""
+    return query.members if isinstance(query, UnionQuery) else (query,)
+
+
+def grouping_of(query: Query) -> Grouping | None:
+    """GROUP BY, HAVING and the aggregates of a query; None if it has no aggregates."""
+    return query.grouping if isinstance(query, GroupByQuery) else None
+
+
+def asof_joins(query: Query) -> tuple[AsOfJoin, ...]:
+    """The ASOF JOINs of a query; none if it is of another kind."""
+    return query.joins if isinstance(query, LatestValueJoin) else ()
+
+
+def is_distinct(query: Query) -> bool:
+    """True if a query has each row once."""
+    return isinstance(query, DistinctQuery) and query.distinct

@@ -9,7 +9,7 @@ from tamis.declarations.backfill import From
 from tamis.declarations.definitions import FunctionDef, PatternDef, TableDef
 from tamis.declarations.streams import StreamDef
 from tamis.errors import Position
-from tamis.query.model.queries import Query
+from tamis.query.model.queries import NestedQuery, Query, WindowGroupBy, last_query
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,12 @@ class DerivedDef:
     @property
     def inlined(self) -> bool:
         """True for a join and for aggregates: it has no topic, and is put in where it is read."""
-        return len(self.query.sources) > 1 or self.aggregates or self.query.nested is not None
+        return len(self.query.sources) > 1 or self.aggregates or isinstance(self.query, NestedQuery)
 
     @property
     def aggregates(self) -> bool:
         """True if its tuples are rows of aggregates of windows."""
-        last = self.query.last
-        return last.grouping is not None and last.window is not None
+        return isinstance(last_query(self.query), WindowGroupBy)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,20 @@ from tamis.declarations.definitions import WINDOW_COLUMNS, WINDOW_END, ColumnDef
 from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, columns
 from tamis.query.context import Context
-from tamis.query.model import DerivedDef, NestedQuery, Output, Query, RowStream, Source
+from tamis.query.model import (
+    DerivedDef,
+    JoinByTime,
+    NestedQuery,
+    OuterQuery,
+    Output,
+    Query,
+    RowStream,
+    SelectQuery,
+    SessionGroupBy,
+    Source,
+    WindowGroupBy,
+    last_query,
+)
 from tamis.query.selects.joined_streams import narrowed
 from tamis.query.selects.scope import FromItem, FromScope
 
@@ -25,7 +38,9 @@ def aggregated_item(alias: str, derived: DerivedDef, *, named: bool) -> FromItem
     """A derived stream of aggregates as an item of FROM. `named`: it has a statement of its own; otherwise it
     is a subquery.
     """
-    query = derived.query.last
+    made_by, query = derived.query, last_query(derived.query)
+    assert isinstance(made_by, WindowGroupBy | NestedQuery)
+    assert isinstance(query, WindowGroupBy)
     taken = {output.name for output in query.select}
     time = next(name for name in ("window_time", "_window_time", "__window_time") if name not in taken)
     shown: dict[str, Expr] = {}
@@ -39,18 +54,17 @@ def aggregated_item(alias: str, derived: DerivedDef, *, named: bool) -> FromItem
     made.append(ColumnDef(time, Type.TIMESTAMP, not_null=True))
     # No stream has a name in parentheses, so that a subquery may have the name of a stream.
     name = derived.name if named else f"({derived.name})"
-    stream = RowStream(name, tuple(made), time, 0, query=derived.query)
+    stream = RowStream(name, tuple(made), time, 0, query=made_by)
     via = (derived.name,) if named else ()
     source = Source(alias, name, via, aggregated=stream)
     return FromItem(alias, derived.name, shown, (source,), inlined=True)
 
 
-def _of_event_time(expr: Expr, query: Query, time: Column) -> Expr | None:
+def _of_event_time(expr: Expr, query: WindowGroupBy, time: Column) -> Expr | None:
     """An expression over the columns of windows as one over the event time of the row; None for any other
     expression.
     """
     window = query.window
-    assert window is not None
     read = list(columns(expr))
     fixed = (WINDOW_END,) if window.cumulative else WINDOW_COLUMNS
     if not read or any(column.name not in fixed for column in read):
@@ -68,11 +82,10 @@ def _of_event_time(expr: Expr, query: Query, time: Column) -> Expr | None:
     return replaced(expr)
 
 
-def _column(output: Output, query: Query) -> ColumnDef:
+def _column(output: Output, query: WindowGroupBy) -> ColumnDef:
     """A column of the rows. A column of the group is a KEY column."""
-    expr, grouping = output.expr, query.grouping
-    assert grouping is not None
-    if expr not in grouping.by or not isinstance(expr, Column):
+    expr = output.expr
+    if expr not in query.grouping.by or not isinstance(expr, Column):
         return ColumnDef(output.name, expr.type)
     return ColumnDef(output.name, expr.type, key=True)
 
@@ -95,7 +108,7 @@ def refused_in_asof_join(context: Context, scope: FromScope) -> bool:
     return True
 
 
-def nested(context: Context, query: Query, offsets: Sequence[int]) -> Query | None:
+def nested(context: Context, query: SelectQuery, offsets: Sequence[int]) -> SelectQuery | None:
     """The query, with the queries of the aggregates that it reads if it reads any; None if it can't read
     them, which is reported. `offsets` has the offset in the text of each source.
     """
@@ -107,11 +120,11 @@ def nested(context: Context, query: Query, offsets: Sequence[int]) -> Query | No
     if any(streams[stream.name] != stream for stream in found):
         context.error("two subqueries with aggregates have the same name", at, "rename one of them")
         return None
-    if query.windowed and query.grouping is None:
+    if not isinstance(query, OuterQuery):
         hint = "write aggregates and GROUP BY window_end, or read it without windows"
         context.error("windows over the rows of another query are supported only with aggregates", at, hint)
         return None
-    if query.session is not None and any(not one.query.timed_by for one in found):
+    if isinstance(query, SessionGroupBy) and any(not isinstance(one.query, JoinByTime) for one in found):
         hint = "write TUMBLE or HOP, or SESSION over the stream itself"
         context.error("SESSION over rows of aggregates is not supported yet", at, hint)
         return None
@@ -122,16 +135,17 @@ def nested(context: Context, query: Query, offsets: Sequence[int]) -> Query | No
     query = narrowed(query)
     streams = {one.aggregated.name: one.aggregated for one in query.sources if one.aggregated is not None}
     watched = {one.name: one for stream in found for one in stream.query.watched}
-    return Query(
+    return NestedQuery(
         tuple(_sources(query)),
         (),
         query.select,
         watched=(*watched.values(), *(one for one in query.watched if one.name not in watched)),
-        nested=NestedQuery(tuple(streams.values()), query),
+        streams=tuple(streams.values()),
+        query=query,
     )
 
 
-def _timed(context: Context, query: Query) -> Iterator[StreamDef]:
+def _timed(context: Context, query: SelectQuery) -> Iterator[StreamDef]:
     known = (context.catalog.streams.get(source.stream) for source in query.sources)
     yield from (stream for stream in known if stream is not None)
 
@@ -142,6 +156,5 @@ def _sources(query: Query) -> Iterator[Source]:
         if source.aggregated is None:
             yield replace(source, window=None, session=None)
             continue
-        inner = source.aggregated.query
-        for one in _sources(inner.last if inner.nested is not None else inner):
+        for one in _sources(last_query(source.aggregated.query)):
             yield replace(one, alias=f"{source.alias}.{one.alias}", via=(*source.via, *one.via))

@@ -17,7 +17,7 @@ from tamis.declarations.streams import StreamDef
 from tamis.errors import Position
 from tamis.expressions.nodes import Column, Expr, substitute
 from tamis.query.context import Context
-from tamis.query.model import Conjunct, DerivedDef, Source
+from tamis.query.model import Conjunct, DerivedDef, Source, last_query
 from tamis.query.selects import windows
 from tamis.query.selects.aggregated_streams import aggregated_item
 from tamis.query.selects.joined_streams import joined_item
@@ -278,7 +278,7 @@ def _derived(alias: str, derived: DerivedDef, position: Position | None = None) 
     """
     if derived.aggregates:
         return aggregated_item(alias, derived, named=position is not None)
-    query = derived.query.last
+    query = last_query(derived.query)
     inner = query.sources
     name = () if position is None else (derived.name,)
 

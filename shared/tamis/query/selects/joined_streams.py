@@ -17,7 +17,15 @@ from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Column, Expr, columns, conjuncts, substitute
 from tamis.query.context import Context
 from tamis.query.linear_times import difference_limits
-from tamis.query.model import Conjunct, Output, Query, RowStream, Source
+from tamis.query.model import (
+    Conjunct,
+    JoinByTime,
+    OuterQuery,
+    Output,
+    RowStream,
+    Source,
+    grouping_of,
+)
 from tamis.query.selects.scope import FromItem
 from tamis.query.syntax.cursor import name_of
 
@@ -124,7 +132,7 @@ def _stream(context: Context, item: FromItem, time: Column, name: str) -> FromIt
     select = tuple(Output(output, own(expr)) for output, expr in (item.columns or {}).items())
     streams = {source.alias[prefix:]: context.stream(source) for source in item.sources}
     watched = {one.name: one for one in streams.values() if one is not None and one.base is not None}
-    query = Query(
+    query = JoinByTime(
         tuple(replace(source, alias=source.alias[prefix:]) for source in item.sources),
         tuple(replace(conjunct, expr=own(conjunct.expr)) for conjunct in item.conjuncts),
         select,
@@ -158,7 +166,7 @@ def row_column(output: Output, streams: Mapping[str, StreamDef | None]) -> Colum
     return ColumnDef(output.name, expr.type, key=column.key, not_null=column.not_null, check=check)
 
 
-def narrowed(query: Query) -> Query:
+def narrowed(query: OuterQuery) -> OuterQuery:
     """The query with what it says about the rows of a join alone moved into the join: the conditions on them,
     and which columns are read.
     """
@@ -167,7 +175,7 @@ def narrowed(query: Query) -> Query:
     for source in query.sources:
         stream = source.aggregated
         join = None if stream is None else stream.query
-        if stream is None or join is None or join.timed_by is None:
+        if stream is None or not isinstance(join, JoinByTime):
             sources.append(source)
             continue
         own = [one for one in left if _on_rows(one.expr, source.alias)]
@@ -196,14 +204,14 @@ def _on_rows(expr: Expr, alias: str) -> bool:
     return bool(read) and all(one.alias == alias and one.name not in WINDOW_COLUMNS for one in read)
 
 
-def _read(query: Query, alias: str) -> Iterator[str]:
+def _read(query: OuterQuery, alias: str) -> Iterator[str]:
     """The names of the columns of a source that the query reads."""
     exprs: list[Expr] = [*(one.expr for one in query.conjuncts), *(one.expr for one in query.select)]
     computed: Iterable[tuple[str, ColumnDef]] = ()
-    if query.grouping is not None:
-        exprs += query.grouping.by
-        exprs += [c for one in query.grouping.aggregates for c in (one.column, one.order) if c is not None]
-        computed = query.grouping.computed
+    if (grouping := grouping_of(query)) is not None:
+        exprs += grouping.by
+        exprs += [c for one in grouping.aggregates for c in (one.column, one.order) if c is not None]
+        computed = grouping.computed
     yield from (column.name for expr in exprs for column in columns(expr) if column.alias == alias)
     for of, one in computed:
         if one.computed is not None:

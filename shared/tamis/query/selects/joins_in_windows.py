@@ -15,14 +15,23 @@ from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Column, Expr, Type, aliases, columns, substitute
 from tamis.expressions.sql_text import identifier
 from tamis.query.context import Context
-from tamis.query.model import Grouping, Output, Query, RowStream, Source, same_window
+from tamis.query.model import (
+    Grouping,
+    JoinByTime,
+    Output,
+    RowStream,
+    SelectQuery,
+    Source,
+    WindowGroupBy,
+    same_window,
+)
 from tamis.query.selects.joined_streams import bounded_times, row_column
 from tamis.query.selects.windows import check_windows
 
 
 def with_joined_streams(
-    context: Context, query: Query, offsets: Sequence[int]
-) -> tuple[Query, Sequence[int]] | None:
+    context: Context, query: SelectQuery, offsets: Sequence[int]
+) -> tuple[SelectQuery, Sequence[int]] | None:
     """A query over a join of streams, of which one is in windows, as a query over windows of the join; any
     other query as it is. None if the join has a mistake, which is reported.
 
@@ -31,10 +40,10 @@ def with_joined_streams(
     streams = {
         source.alias: found for source in query.sources if (found := _stream_of(context, query, source))
     }
-    first = query.windowed[0] if query.windowed else None
     times = {alias: stream.time for alias, stream in streams.items() if stream.time is not None}
-    if first is None or first.window is None or query.grouping is None:
+    if not isinstance(query, WindowGroupBy):
         return query, offsets
+    first = query.windowed[0]
     if any(source.aggregated is not None for source in query.sources):
         return (query, offsets) if _alone(context, query, offsets) else None
     if len(streams) < 2 or len(times) < len(streams):
@@ -64,7 +73,7 @@ def with_joined_streams(
     )
     time = Column(first.alias, times[first.alias], Type.TIMESTAMP)
     select = [Output(time.name, time), *(one for one in renaming.outputs if one.name != time.name)]
-    join = Query(
+    join = JoinByTime(
         tuple(
             source if len(windowed) > 1 else replace(source, window=None)
             for source in query.sources
@@ -90,7 +99,7 @@ def with_joined_streams(
     return replace(outer, sources=tuple(source for source, _ in kept)), [offset for _, offset in kept]
 
 
-def _alone(context: Context, query: Query, offsets: Sequence[int]) -> bool:
+def _alone(context: Context, query: WindowGroupBy, offsets: Sequence[int]) -> bool:
     """Report windows of rows of aggregates, or of a join, that are joined with other windows; returns True if
     there are none.
     """
@@ -101,7 +110,7 @@ def _alone(context: Context, query: Query, offsets: Sequence[int]) -> bool:
     )
     assert rows.aggregated is not None
     made = rows.aggregated.query
-    if made.grouping is None:
+    if not isinstance(made, WindowGroupBy):
         what = (
             f"under aggregates, the windows of '{rows.alias}', which is a join, can't be joined with others"
         )
@@ -123,7 +132,7 @@ def _alone(context: Context, query: Query, offsets: Sequence[int]) -> bool:
     return False
 
 
-def _stream_of(context: Context, query: Query, source: Source) -> StreamDef | None:
+def _stream_of(context: Context, query: SelectQuery, source: Source) -> StreamDef | None:
     """The stream of a source, which may be one of the watched streams of the query; None for a table."""
     watched = next((one for one in query.watched if one.name == source.stream), None)
     return watched or context.stream(source)

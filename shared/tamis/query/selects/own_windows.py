@@ -13,6 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tamis.declarations.definitions import WINDOW_COLUMNS, WINDOW_END, WINDOW_START, Window
+from tamis.query.model import last_query
 from tamis.query.selects.aggregated_streams import is_end
 from tamis.query.selects.scope import FromScope
 from tamis.query.selects.windows import with_window_columns
@@ -30,7 +31,7 @@ def with_own_windows(node: exp.Select, scope: FromScope) -> FromScope:
     rows, shown = source.aggregated, dict(item.columns or {})
     if rows is None or source.windowed:
         return scope
-    window = rows.query.last.window
+    window = last_query(rows.query).window
     named = {name_of(one.this).text for one in clause.expressions if isinstance(one, exp.Column)}
     if window is None or not named & set(WINDOW_COLUMNS) <= shown.keys():
         return scope

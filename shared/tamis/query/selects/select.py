@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from tamis.expressions.nodes import Column
 from tamis.query.context import Context
-from tamis.query.model import Conjunct, Output, Query
+from tamis.query.model import BaseQuery, Conjunct, Output, SelectQuery
 from tamis.query.other_systems.rewriting import in_windows
 from tamis.query.scalars.resolution import ExpressionResolver, operands
 from tamis.query.selects import windows
 from tamis.query.selects.aggregated_streams import nested, refused_in_asof_join
 from tamis.query.selects.calls.aggregates import Aggregates
 from tamis.query.selects.calls.watched_calls import WatchedCalls
+from tamis.query.selects.evaluation import Evaluation, evaluation_of, query_of
 from tamis.query.selects.from_clause import Condition, resolve_from
 from tamis.query.selects.grouping import Grouped, resolve_grouping
 from tamis.query.selects.joins.asof import NO_ASOF, refused_beside_asof, resolve_asof
@@ -34,23 +35,9 @@ _AROUND = "write it in the query around, which reads a stream, or prepare the ro
 _AGGREGATING = ("group", "having")  # supported over streams without event time, and over windows
 
 
-@dataclass(frozen=True)
-class _Evaluation:
-    """The kind of evaluation of a query, which follows from its streams.
-
-    `timeless`: no stream has event time. `in_time`: it is evaluated in application time, because it joins
-    tables, mixes streams with and without event time, or eliminates duplicates. `windowed`: some stream has
-    windows. `of_tables`: it reads no stream, which is a mistake unless it is a subquery, and its rows aren't
-    aggregated.
-    """
-
-    timeless: bool = False
-    in_time: bool = False
-    windowed: bool = False
-    of_tables: bool = False
-
-
-def resolve_select(context: Context, node: exp.Expr, offset: int, resolve: ResolveQuery) -> Query | None:
+def resolve_select(
+    context: Context, node: exp.Expr, offset: int, resolve: ResolveQuery
+) -> SelectQuery | None:
     """The query of a SELECT; None if a mistake was reported. `offset` is where the SELECT begins, and
     `resolve` is for its subqueries.
     """
@@ -78,7 +65,7 @@ def _resolved(
     series: WatchedCalls,
     *,
     complete: bool,
-) -> Query | None:
+) -> SelectQuery | None:
     """The query over the items of FROM, in the scope of `tests`. `complete`: no mistake was found so far."""
     scope = tests.scope
     aliases = [item.args["alias"] for item in node.expressions if isinstance(item, exp.Alias)]
@@ -94,7 +81,7 @@ def _resolved(
     known = all(item.sources for item in scope.items)
     offsets = [offset for _, offset in scope.sources]
     tested = any(context.stream(one) is not None for one in tests.hidden.sources)
-    evaluation = _evaluation(context, scope, node, tested) if known else _Evaluation()
+    evaluation = evaluation_of(context, scope, node, tested) if known else Evaluation.BY_TIME
     aggregates = Aggregates(scope)
     resolver = ExpressionResolver(context, scope, aggregates, series=series)
     outputs = resolve_outputs(context, resolver, scope, node)
@@ -104,44 +91,37 @@ def _resolved(
     aggregated = bool(aggregates.first_call or any(node.args.get(key) for key in _AGGREGATING))
     if scope.asof and refused_beside_asof(context, node, aggregates.first_call):
         return None
-    refused = aggregated and known and not evaluation.timeless and not evaluation.windowed
+    aggregable = evaluation in (Evaluation.TIMELESS, Evaluation.WINDOWED)
+    refused = aggregated and known and not aggregable
     if outputs is None or conjuncts is None or asof is None or not complete or not known or refused:
         resolve_grouping(context, resolver, node, aggregates, None)
         if refused:
-            _refuse_aggregates(context, node, aggregates, of_tables=evaluation.of_tables)
+            of_tables = evaluation is Evaluation.OF_TABLES
+            _refuse_aggregates(context, node, aggregates, of_tables=of_tables)
         return None
     distinct = node.args.get("distinct")
     if distinct is not None and not _supported_distinct(context, distinct, evaluation):
         return None
     grouping = None
     if aggregated:
-        grouped = _grouping(
-            context, resolver, node, aggregates, outputs=outputs, windowed=evaluation.windowed
-        )
+        windowed = evaluation is Evaluation.WINDOWED
+        grouped = _grouping(context, resolver, node, aggregates, outputs=outputs, windowed=windowed)
         if grouped is None:
             return None
         grouping, outputs = grouped.grouping, grouped.outputs
     if not series.windows.see_all_rows(context, scope):
         return None
     sources, watched = series.sources(context, [source for source, _ in scope.sources])
-    joined = not (
-        asof.joins or evaluation.timeless or evaluation.in_time or evaluation.windowed or aggregated
-    )
+    joined = evaluation in (Evaluation.BY_TIME, Evaluation.OF_TABLES) and not asof.joins
     if not tests.check(joined=joined, distinct=distinct is not None):
         return None
-    query = Query(
+    clauses = BaseQuery(
         (*sources, *tests.hidden.sources),
         (*asof.conjuncts, *conjuncts, *tests.hidden.conjuncts),
         outputs,
-        distinct=distinct is not None,
-        timeless=evaluation.timeless,
-        grouping=grouping,
-        in_time=evaluation.in_time,
         watched=watched,
-        asof=asof.joins,
-        exists=tuple(tests.hidden.exists),
-        absences=tuple(tests.hidden.absences),
     )
+    query = query_of(evaluation, clauses, tests.hidden, asof, grouping, distinct=distinct is not None)
     inlined = sum(len(item.conjuncts) for item in scope.items)
     joins = with_joined_streams(context, query, offsets)
     if joins is None or not windows.check_windows(context, *joins, conjuncts[inlined:]):
@@ -227,38 +207,12 @@ def _qualify(
     return tuple(found) if len(found) == len(parts) else None
 
 
-def _evaluation(context: Context, scope: FromScope, node: exp.Select, tested: bool) -> _Evaluation:
-    """The kind of evaluation of the query. A query that reads only tables is reported, unless it is
-    a subquery. `tested`: a test of existence reads a stream.
-    """
-    streams = [context.stream(source) for source, _ in scope.sources]
-    windowed = any(source.windowed for source, _ in scope.sources)
-    if streams and not any(streams):
-        if not context.around:
-            what = "this query reads only tables, and no stream"
-            hint = "join a stream with the table, or read its file directly"
-            if tested:
-                what = "the rows of this query are those of tables, and no reading makes them"
-                hint = "write the stream in FROM, and join the table with it"
-            context.error(what, scope.sources[0][1], hint)
-        return _Evaluation(of_tables=True)
-    timed = [stream.time is not None for stream in streams if stream is not None]
-    # Rows of aggregates come when their windows end, and are taken in order of event time.
-    aggregated = any(source.aggregated is not None for source, _ in scope.sources)
-    mixed = None in streams or len(set(timed)) > 1 or aggregated
-    if windowed:
-        return _Evaluation(windowed=True)
-    if not any(timed) and not mixed:
-        return _Evaluation(timeless=True)
-    return _Evaluation(in_time=mixed or node.args.get("distinct") is not None)
-
-
-def _supported_distinct(context: Context, distinct: exp.Expr, evaluation: _Evaluation) -> bool:
+def _supported_distinct(context: Context, distinct: exp.Expr, evaluation: Evaluation) -> bool:
     """Tell if DISTINCT is supported here; if not, that is reported."""
-    if evaluation.of_tables:
+    if evaluation is Evaluation.OF_TABLES:
         context.error("DISTINCT over tables alone is not supported", distinct, _AROUND)
         return False
-    supported = evaluation.timeless or evaluation.in_time
+    supported = evaluation in (Evaluation.TIMELESS, Evaluation.APPLICATION_TIME)
     if supported and distinct.args.get("on") is None:
         return True
     what, hint = DISTINCT_ON if supported else DISTINCT_WINDOWS

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import zip_longest
+from typing import assert_never
 
 from sqlglot import exp
 
 from tamis.expressions.nodes import Type
 from tamis.query.context import Context
-from tamis.query.model import Query
+from tamis.query.model import (
+    ApplicationTimeSelect,
+    ApplicationTimeUnion,
+    JoinByTime,
+    LatestValueJoin,
+    NestedQuery,
+    Query,
+    SelectQuery,
+    SessionGroupBy,
+    TimelessGroupBy,
+    TimelessSelect,
+    TimelessUnion,
+    UnionQuery,
+    WindowGroupBy,
+    is_distinct,
+)
 from tamis.query.scalars.operators import NULL, typed
 from tamis.query.selects.select import resolve_select
 from tamis.query.selects.subqueries import named_subqueries
@@ -33,10 +49,10 @@ def resolve_query(context: Context, node: exp.Expr, offset: int) -> Query | None
 
 def _union(context: Context, node: exp.Union, offset: int) -> Query | None:
     """The query of a UNION."""
-    found = _operands(context, node, offset)
-    if found is None:
+    operands = _operands(context, node, offset)
+    if operands is None:
         return None
-    selects, distinct = found
+    selects, distinct = operands
     offsets = [offset, *(span(select)[0] for select in selects[1:])]
     before = len(context.errors)
     pairs = zip(selects, offsets, strict=True)
@@ -46,8 +62,12 @@ def _union(context: Context, node: exp.Union, offset: int) -> Query | None:
         return None
     members = _with_types(members)
     for member, at in zip(members, offsets, strict=True):
-        _check_member(context, member, members[0], at)
-        if len(context.errors) > before:
+        if (refusal := _refusal(member)) is not None:
+            context.error(refusal, at, _SEPARATE_ALERTS)
+            return None
+        if _column_types(member) != _column_types(members[0]):
+            hint = "select the same number of columns, with the same types, in each SELECT"
+            context.error("the SELECTs of a UNION have different columns", at, hint)
             return None
     return _together(members, distinct)
 
@@ -78,21 +98,26 @@ def _operands(context: Context, node: exp.Union, offset: int) -> tuple[list[exp.
     return [rest, *selects], distincts.pop()
 
 
-def _check_member(context: Context, member: Query, first: Query, offset: int) -> None:
-    if member.windowed or member.nested is not None:
-        context.error("UNION over windows is not supported", offset, _SEPARATE_ALERTS)
-    elif member.asof:
-        context.error("UNION of queries with ASOF JOIN is not supported", offset, _SEPARATE_ALERTS)
-    elif member.exists or member.absences:
-        context.error("UNION with EXISTS or NO READING is not supported", offset, _SEPARATE_ALERTS)
-    elif member.grouping is not None:
-        context.error("UNION of aggregates is not supported", offset, _SEPARATE_ALERTS)
-    elif _column_types(member) != _column_types(first):
-        hint = "select the same number of columns, with the same types, in each SELECT"
-        context.error("the SELECTs of a UNION have different columns", offset, hint)
+def _refusal(query: SelectQuery) -> str | None:
+    """The refusal of a query that can't be a member of a UNION; None if it can."""
+    match query:
+        case WindowGroupBy() | SessionGroupBy() | NestedQuery():
+            return "UNION over windows is not supported"
+        case JoinByTime() if query.windowed:
+            return "UNION over windows is not supported"
+        case LatestValueJoin():
+            return "UNION of queries with ASOF JOIN is not supported"
+        case JoinByTime() if query.exists or query.absences:
+            return "UNION with EXISTS or NO READING is not supported"
+        case TimelessGroupBy():
+            return "UNION of aggregates is not supported"
+        case JoinByTime() | TimelessSelect() | ApplicationTimeSelect():
+            return None
+        case _:
+            assert_never(query)
 
 
-def _with_types(members: list[Query]) -> list[Query]:
+def _with_types(members: list[SelectQuery]) -> list[SelectQuery]:
     """The SELECTs of a UNION with a typed NULL for each word NULL: the type is that of the column in another
     SELECT.
     """
@@ -112,25 +137,34 @@ def _with_types(members: list[Query]) -> list[Query]:
     ]
 
 
-def _column_types(query: Query) -> list[Type]:
+def _column_types(query: SelectQuery) -> list[Type]:
     """The types of a query's columns; INT counts as BIGINT."""
     types = [output.expr.type for output in query.select]
     return [Type.BIGINT if type_ is Type.INT else type_ for type_ in types]
 
 
-def _together(members: list[Query], distinct: bool) -> Query:
-    """The union of queries. All are evaluated in the same way: timeless if each of them is, else in time."""
-    timeless = all(member.timeless for member in members)
-    return Query(
-        tuple(source for member in members for source in member.sources),
-        (),
-        members[0].select,
-        distinct=distinct,
-        timeless=timeless,
-        members=tuple(
-            replace(member, distinct=member.distinct or distinct, timeless=timeless, in_time=not timeless)
-            for member in members
-        ),
-        in_time=not timeless,
-        watched=tuple({one.name: one for member in members for one in member.watched}.values()),
+def _together(members: list[SelectQuery], distinct: bool) -> UnionQuery:
+    """The union of queries. All are evaluated in the same way: timeless if each of them is, else in
+    application time.
+    """
+    sources = tuple(source for member in members for source in member.sources)
+    select = members[0].select
+    watched = tuple({one.name: one for member in members for one in member.watched}.values())
+    timeless = tuple(
+        replace(member, distinct=member.distinct or distinct)
+        for member in members
+        if isinstance(member, TimelessSelect)
     )
+    if len(timeless) == len(members):
+        return TimelessUnion(sources, (), select, watched=watched, members=timeless, distinct=distinct)
+    in_time = tuple(
+        ApplicationTimeSelect(
+            member.sources,
+            member.conjuncts,
+            member.select,
+            watched=member.watched,
+            distinct=is_distinct(member) or distinct,
+        )
+        for member in members
+    )
+    return ApplicationTimeUnion(sources, (), select, watched=watched, members=in_time, distinct=distinct)

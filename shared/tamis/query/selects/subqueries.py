@@ -9,11 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import assert_never
 
 from sqlglot import exp
 
 from tamis.query.context import Context
-from tamis.query.model import DerivedDef, Output, Query
+from tamis.query.model import (
+    ApplicationTimeSelect,
+    ApplicationTimeUnion,
+    DerivedDef,
+    JoinByTime,
+    LatestValueJoin,
+    NestedQuery,
+    Output,
+    Query,
+    SessionGroupBy,
+    TimelessGroupBy,
+    TimelessSelect,
+    TimelessUnion,
+    WindowGroupBy,
+)
 from tamis.query.syntax.cursor import name_of
 from tamis.query.syntax.dialect import span
 from tamis.wording.names import counted
@@ -104,25 +119,32 @@ def subquery(
 
 def _unsupported(query: Query) -> tuple[str, str] | None:
     """The refusal of a query that a subquery can't be, and a hint; None if the query is supported."""
-    if query.members:
-        return "a subquery with a UNION is not supported yet", "write an alert of its own for each SELECT"
-    query = query.last
-    if query.grouping is not None and not query.windowed:
-        hint = "write the aggregates in the query itself: their rows change, and a stream's tuples can't"
-        return "a subquery with aggregates over streams without time is not supported yet", hint
-    if query.session is not None:
-        return "a subquery with SESSION is not supported yet", "write SESSION in the FROM of the query itself"
-    if query.windowed and query.grouping is None:
-        hint = (
-            "write the windows in the FROM of the query itself: TUMBLE takes the name of a subquery in WITH"
-        )
-        return "a subquery with windows is not supported yet", hint
-    if query.asof:
-        hint = "write the ASOF JOIN in the query itself"
-        return "a subquery with ASOF JOIN is not supported yet", hint
-    if query.distinct:
-        return "a subquery with DISTINCT is not supported yet", "write DISTINCT in the query itself"
-    if query.exists or query.absences:
-        hint = "write EXISTS or NO READING in the WHERE of the query itself"
-        return "a subquery with EXISTS or NO READING is not supported yet", hint
-    return None
+    match query:
+        case NestedQuery():
+            return _unsupported(query.query)
+        case TimelessUnion() | ApplicationTimeUnion():
+            return "a subquery with a UNION is not supported yet", "write an alert of its own for each SELECT"
+        case TimelessGroupBy():
+            hint = "write the aggregates in the query itself: their rows change, and a stream's tuples can't"
+            return "a subquery with aggregates over streams without time is not supported yet", hint
+        case SessionGroupBy():
+            hint = "write SESSION in the FROM of the query itself"
+            return "a subquery with SESSION is not supported yet", hint
+        case JoinByTime() if query.windowed:
+            hint = (
+                "write the windows in the FROM of the query itself: TUMBLE takes the name of a subquery in"
+                " WITH"
+            )
+            return "a subquery with windows is not supported yet", hint
+        case LatestValueJoin():
+            hint = "write the ASOF JOIN in the query itself"
+            return "a subquery with ASOF JOIN is not supported yet", hint
+        case TimelessSelect() | ApplicationTimeSelect() if query.distinct:
+            return "a subquery with DISTINCT is not supported yet", "write DISTINCT in the query itself"
+        case JoinByTime() if query.exists or query.absences:
+            hint = "write EXISTS or NO READING in the WHERE of the query itself"
+            return "a subquery with EXISTS or NO READING is not supported yet", hint
+        case JoinByTime() | TimelessSelect() | ApplicationTimeSelect() | WindowGroupBy():
+            return None
+        case _:
+            assert_never(query)

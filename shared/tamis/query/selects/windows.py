@@ -13,7 +13,16 @@ from tamis.declarations.units import parse_duration
 from tamis.errors import InputError, SqlError
 from tamis.expressions.nodes import Column, Expr, Type, columns
 from tamis.query.context import Context
-from tamis.query.model import Conjunct, Output, Query, RowStream, Source, same_window
+from tamis.query.model import (
+    Conjunct,
+    Output,
+    Query,
+    RowStream,
+    SessionGroupBy,
+    Source,
+    WindowGroupBy,
+    same_window,
+)
 from tamis.query.other_systems.table_functions import PARTITION
 from tamis.query.scalars.resolution import ExpressionResolver
 from tamis.query.selects.aggregated_streams import is_end
@@ -248,13 +257,14 @@ def check_windows(context: Context, query: Query, offsets: Sequence[int], own: S
     first = next(source for source in query.sources if source.windowed)
     if any(source.session is not None for source in query.sources):
         return _check_session(context, query, own, offsets)
-    if first.window is not None and first.window.cumulative and query.grouping is None:
+    grouped = isinstance(query, WindowGroupBy)
+    if first.window is not None and first.window.cumulative and not grouped:
         hint = "write aggregates and GROUP BY, or TUMBLE for rows without aggregates"
         context.error("CUMULATE is supported only with aggregates", offsets[0], hint)
         return False
     for source, offset in zip(query.sources, offsets, strict=True):
         if source.window is None and source.stream in context.catalog.tables:
-            if query.grouping is None:
+            if not grouped:
                 hint = "leave the windows out, or write aggregates and GROUP BY window_end"
                 what = (
                     f"windows can be joined with a table only under aggregates, and '{source.alias}' is one"
@@ -263,7 +273,7 @@ def check_windows(context: Context, query: Query, offsets: Sequence[int], own: S
         elif source.window is None:
             hint = f"put it into the same windows as '{first.alias}', or use no windows and bound the times"
             what = f"'{source.alias}' has no windows, but '{first.alias}' has"
-            if first.aggregated is not None and query.grouping is not None:
+            if first.aggregated is not None and grouped:
                 what = f"windows of the rows of a subquery can't be joined with tuples of '{source.alias}'"
                 hint = (
                     f"join '{source.alias}' with the rows first, WITH j AS (SELECT … FROM {first.alias} JOIN"
@@ -306,12 +316,12 @@ def check_windows(context: Context, query: Query, offsets: Sequence[int], own: S
 def _check_session(context: Context, query: Query, own: Sequence[Conjunct], offsets: Sequence[int]) -> bool:
     """Report a query with sessions that can't be evaluated; returns True if it can be."""
     before = len(context.errors)
-    session = query.session
+    session = query.sources[0].session
     if session is None or len(query.sources) > 1:
         hint = "write the join in front, as WITH p AS (SELECT …), and read SESSION(p, time, gap)"
         context.error("sessions can't be joined", offsets[1], hint)
         return False
-    if query.grouping is None:
+    if not isinstance(query, SessionGroupBy):
         hint = "write aggregates and GROUP BY, such as SELECT window_start, window_end, count(*) AS n"
         context.error("SESSION is supported only with aggregates", offsets[0], hint)
         return False

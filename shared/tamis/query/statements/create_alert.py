@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from tamis.declarations.backfill import LONGEST, From
-from tamis.query.model import AlertDef, AlertOptions, Catalog, Query
+from tamis.query.model import (
+    AlertDef,
+    AlertOptions,
+    ApplicationTimeSelect,
+    ApplicationTimeUnion,
+    Catalog,
+    JoinByTime,
+    LatestValueJoin,
+    NestedQuery,
+    Query,
+    SessionGroupBy,
+    TimelessGroupBy,
+    TimelessSelect,
+    TimelessUnion,
+    WindowGroupBy,
+)
 from tamis.query.statements import options
 from tamis.query.statements.statement_input import StatementInput
 
@@ -67,21 +84,28 @@ def _needs_every_tuple(query: Query) -> tuple[str, str] | None:
     can.
     """
     leave = "leave within out"
-    if query.grouping is not None:
-        return "the rows of aggregates count every tuple", f"{leave}; a longer window has fewer rows"
-    if query.window is not None:
-        return "windows already decide which tuples may be omitted", f"{leave}, or read the stream itself"
-    if query.members:
-        return "every row of a UNION counts", f"{leave}, or write an alert for each SELECT"
-    if query.distinct:
-        return "DISTINCT has each row once already", f"{leave}, or leave DISTINCT out"
-    if query.asof:
-        return "the latest tuple of the joined stream is chosen among all of them", leave
-    if query.exists or query.absences:
-        return "EXISTS and NO READING already decide which tuples may be omitted", leave
-    if len(query.sources) > 1:
-        what = "this alert joins streams, and the bounds on their times decide which tuples may be omitted"
-        return what, f"{leave}; with wider bounds on times, more is omitted"
-    if query.timeless:
-        return "the stream has no event time", "declare WATERMARK FOR its time"
-    return None
+    match query:
+        case WindowGroupBy() | SessionGroupBy() | TimelessGroupBy():
+            return "the rows of aggregates count every tuple", f"{leave}; a longer window has fewer rows"
+        case TimelessUnion() | ApplicationTimeUnion():
+            return "every row of a UNION counts", f"{leave}, or write an alert for each SELECT"
+        case TimelessSelect() | ApplicationTimeSelect() if query.distinct:
+            return "DISTINCT has each row once already", f"{leave}, or leave DISTINCT out"
+        case LatestValueJoin():
+            return "the latest tuple of the joined stream is chosen among all of them", leave
+        case JoinByTime() if query.window is not None:
+            return "windows already decide which tuples may be omitted", f"{leave}, or read the stream itself"
+        case JoinByTime() if query.exists or query.absences:
+            return "EXISTS and NO READING already decide which tuples may be omitted", leave
+        case JoinByTime() | TimelessSelect() | ApplicationTimeSelect() | NestedQuery():
+            if len(query.sources) > 1:
+                what = (
+                    "this alert joins streams, and the bounds on their times decide which tuples may be"
+                    " omitted"
+                )
+                return what, f"{leave}; with wider bounds on times, more is omitted"
+            if isinstance(query, TimelessSelect):
+                return "the stream has no event time", "declare WATERMARK FOR its time"
+            return None
+        case _:
+            assert_never(query)

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
 from tamis.declarations.definitions import ColumnDef, TableDef
 from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Call, Column, Literal, Type
-from tamis.query.model import DerivedDef, Query
+from tamis.query.model import (
+    ApplicationTimeSelect,
+    ApplicationTimeUnion,
+    DerivedDef,
+    JoinByTime,
+    LatestValueJoin,
+    NestedQuery,
+    Query,
+    SessionGroupBy,
+    TimelessGroupBy,
+    TimelessSelect,
+    TimelessUnion,
+    WindowGroupBy,
+)
 from tamis.query.scalars.operators import logic
 from tamis.query.statements import options
 from tamis.query.statements.columns import parse_columns
@@ -85,32 +98,37 @@ def _derived(given: StatementInput, name: Name) -> DerivedDef | None:
 
 def _unsupported(query: Query) -> tuple[str, str] | None:
     """The refusal of a query that a derived stream can't have, and a hint; None if the query is supported."""
-    query = query.last
-    if query.members:
-        hint = "write the UNION in each alert that needs it"
-        return "CREATE STREAM … AS with a UNION is not supported yet", hint
-    if query.session is not None:
-        return "CREATE STREAM … AS with SESSION is not supported yet", "write SESSION in the alerts"
-    if query.windowed and query.grouping is None:
-        stream = query.sources[0].stream
-        hint = f"select from {stream} in this stream, and write the windows in the alerts"
-        return "CREATE STREAM … AS with windows is not supported yet", hint
-    if query.asof:
-        hint = "write the ASOF JOIN in each alert that needs it"
-        return "CREATE STREAM … AS with ASOF JOIN is not supported yet", hint
-    if query.distinct:
-        hint = "write DISTINCT in the alert that reads the stream"
-        return "CREATE STREAM … AS SELECT DISTINCT is not supported yet", hint
-    if query.exists or query.absences:
-        hint = "write EXISTS or NO READING in the alert that reads the stream"
-        return "CREATE STREAM … AS with EXISTS or NO READING is not supported yet", hint
-    if query.grouping is not None and not query.windowed:
-        hint = "write the aggregates in an alert: their rows change, and a stream's tuples can't"
-        return "CREATE STREAM … AS with aggregates is not supported yet", hint
-    if any(output.name == "_" for output in query.select):
-        hint = "choose another name: Tamis uses _ for its own fields in messages"
-        return "a column of a stream can't have the name _", hint
-    return None
+    match query:
+        case NestedQuery():
+            return _unsupported(query.query)
+        case TimelessUnion() | ApplicationTimeUnion():
+            hint = "write the UNION in each alert that needs it"
+            return "CREATE STREAM … AS with a UNION is not supported yet", hint
+        case SessionGroupBy():
+            return "CREATE STREAM … AS with SESSION is not supported yet", "write SESSION in the alerts"
+        case JoinByTime() if query.windowed:
+            stream = query.sources[0].stream
+            hint = f"select from {stream} in this stream, and write the windows in the alerts"
+            return "CREATE STREAM … AS with windows is not supported yet", hint
+        case LatestValueJoin():
+            hint = "write the ASOF JOIN in each alert that needs it"
+            return "CREATE STREAM … AS with ASOF JOIN is not supported yet", hint
+        case TimelessSelect() | ApplicationTimeSelect() if query.distinct:
+            hint = "write DISTINCT in the alert that reads the stream"
+            return "CREATE STREAM … AS SELECT DISTINCT is not supported yet", hint
+        case JoinByTime() if query.exists or query.absences:
+            hint = "write EXISTS or NO READING in the alert that reads the stream"
+            return "CREATE STREAM … AS with EXISTS or NO READING is not supported yet", hint
+        case TimelessGroupBy():
+            hint = "write the aggregates in an alert: their rows change, and a stream's tuples can't"
+            return "CREATE STREAM … AS with aggregates is not supported yet", hint
+        case JoinByTime() | TimelessSelect() | ApplicationTimeSelect() | WindowGroupBy():
+            if any(output.name == "_" for output in query.select):
+                hint = "choose another name: Tamis uses _ for its own fields in messages"
+                return "a column of a stream can't have the name _", hint
+            return None
+        case _:
+            assert_never(query)
 
 
 _TABLE = "write CREATE TABLE name (column TYPE, …) WITH (path = 'file.csv')"

@@ -22,7 +22,7 @@ from tamis.persistent.lists import PersistentList
 from tamis.plan.model import StreamPlan, TopicPlan
 from tamis.planning.incremental import Built
 from tamis.planning.topic_readers import ReaderSource
-from tamis.predicates.selectivity import Observed
+from tamis.predicates.sketch import Observed
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.plan import shared_topics
 from tamis_registry.core.plan.planner import Planner

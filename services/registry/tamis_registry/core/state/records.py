@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from tamis.errors import InputError
 from tamis.messaging.schemas.tuple_schema import ValueSchema
 from tamis.persistent.dicts import PersistentDict, changed_keys
-from tamis.predicates.selectivity import Observed
+from tamis.predicates.sketch import Observed
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.state.model import (
     LEASE,

@@ -28,6 +28,7 @@ from tamis.query.model import (
     SetPaused,
     Show,
     Statement,
+    all_queries,
 )
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.plan.planner import Planner
@@ -156,12 +157,7 @@ def _read_by(
     made: AlertDef | DerivedDef, catalog: Catalog, statistics: Mapping[str, StreamStatistics]
 ) -> tuple[Catalog, Mapping[str, StreamStatistics]]:
     """The part of the catalogue and of the statistics that a query reads."""
-    names = {
-        source.stream
-        for query in made.query.queries
-        for member in query.members or (query,)
-        for source in member.sources
-    }
+    names = {source.stream for query in all_queries(made.query) for source in query.sources}
     names |= {stream.shown_name for stream in made.query.watched}
     read = Catalog(
         streams={name: catalog.streams[name] for name in names if name in catalog.streams},

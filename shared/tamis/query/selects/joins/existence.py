@@ -78,7 +78,7 @@ class InnerScope(FromScope):
 
 @dataclass
 class Hidden:
-    """The sources under EXISTS and NOT EXISTS of one SELECT, as of `tamis.query.model.Query`.
+    """The sources under EXISTS and NOT EXISTS of one SELECT, as of `tamis.query.model.JoinByTime`.
 
     `place`: the offset of the first test. `anti_joined`: the items of LEFT JOINs whose columns must be tested
     by IS NULL, by their name, with the columns that can't be NULL in a tuple that joins.

@@ -24,7 +24,7 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.operators.application_time.query import ApplicationTimeQuery
 from tamis.operators.contract import Rows, StandingEvaluator
-from tamis.query.model import AlertDef, Catalog
+from tamis.query.model import AlertDef, Catalog, InApplicationTime, JoinByTime, is_distinct
 from tamis.query.parse import catalog_of
 
 STREAMS = """
@@ -79,6 +79,7 @@ def _play(
     alert = alert_of(catalog, sql)
     if compile_query(alert.query, catalog) is None:
         return "a join by time", False
+    assert isinstance(alert.query, InApplicationTime | JoinByTime)
     found = memory_verdict(alert.query, catalog)
     bound = found.bound if found.bound is not None else math.inf
     standing = _fresh(alert, catalog)
@@ -117,7 +118,7 @@ def _play(
         if r.random() < 0.3:
             state, standing = standing.dump(), _fresh(alert, catalog)
             standing.load(state)
-    return found.verdict, alert.query.distinct
+    return found.verdict, is_distinct(alert.query)
 
 
 def _when(one: tuple[str, Row]) -> int:

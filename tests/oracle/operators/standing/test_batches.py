@@ -11,7 +11,7 @@ import random
 import duckdb
 import pytest
 from tests.operators import standing_evaluator
-from tests.oracle.evaluation.standing.piecewise_runs import Row, Tuples, batch, pieces, rows
+from tests.oracle.operators.standing.piecewise_runs import Row, Tuples, batch, pieces, rows
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type

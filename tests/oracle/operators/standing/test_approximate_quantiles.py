@@ -17,7 +17,7 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.operators.contract import Rows, StandingEvaluator
 from tamis.planning.explain import explain
-from tamis.query.model import Catalog
+from tamis.query.model import Catalog, WindowGroupBy
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
@@ -125,6 +125,7 @@ def test_duckdb_finds_the_same() -> None:
         "ts": Vector(np.arange(len(rows), dtype=np.int64) * 30_000_000),
     }
     stream, query = catalog.streams["s"], catalog.alerts["q"].query
+    assert isinstance(query, WindowGroupBy)
     recording = Recording(stream, columns, np.zeros(len(rows), np.bool_), {}, 0, None, (len(rows),))
     found = run_query(with_group_keys(query), catalog, {recording.stream.name: recording}).rows
     verdict = compare_windowed_groups("q", query, {"s": recording}, found.columns)

@@ -11,7 +11,7 @@ from collections import Counter
 import duckdb
 import pytest
 from tests.oracle.bounded import timeless_queries as queries
-from tests.oracle.evaluation.standing.piecewise_runs import batch, pieces, rows
+from tests.oracle.operators.standing.piecewise_runs import batch, pieces, rows
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.planning.explain import explain

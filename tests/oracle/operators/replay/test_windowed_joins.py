@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.oracle.evaluation.replay.verify_runs import hold, missed_and_extra
+from tests.oracle.operators.replay.verify_runs import hold, missed_and_extra
 from tests.oracle.random_cases import SEED, also_long, cases
 from tests.oracle.random_windowed_alerts import WindowedFile
 

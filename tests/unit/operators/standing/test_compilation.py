@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.operators import standing_evaluator
 
 from tamis.errors import InputError, RefusedError
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.build import operator
+from tamis.planning.physical.lowering import standing_node
 
 SQL = """
 CREATE STREAM s (a INT, v VARCHAR);
@@ -43,3 +47,24 @@ def test_a_state_goes_on_only_in_the_query_that_it_is_of() -> None:
 def test_without_time_nothing_follows_from_a_watermark() -> None:
     assert len(standing_evaluator(SQL, "small").advance("s", 5)) == 0
     assert len(standing_evaluator(SQL, "totals").advance("s", 5)) == 0
+
+
+@pytest.mark.parametrize(
+    "alert",
+    [
+        "SELECT s.a FROM s, r WHERE s.a = r.a",
+        "SELECT window_end, count(*) AS n FROM TUMBLE(timed, ts, INTERVAL '1' MINUTE) t JOIN r ON t.a = r.a"
+        " GROUP BY window_end",
+    ],
+)
+def test_a_table_must_have_the_rows_with_which_its_query_was_proven(alert: str, tmp_path: Path) -> None:
+    """The limits of its values are part of the proof."""
+    file = tmp_path / "r.csv"
+    file.write_text("a\n1\n2\n")
+    sql = f"{SQL} CREATE TABLE r (a INT) WITH (path = '{file}'); CREATE ALERT q AS {alert};"
+    node = standing_node(sql, "q")
+    assert operator(node).streams <= {"s", "timed"}
+    file.write_text("a\n1\n3\n")
+    with pytest.raises(RefusedError, match="the file has other rows than those"):
+        operator(node)
+    operator(standing_node(sql, "q"))

@@ -13,6 +13,7 @@ from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.query.model import WindowGroupBy
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
@@ -70,6 +71,7 @@ def test_rounding_of_selected_values(times: int) -> None:
             0,
         )
         query = catalog.alerts["q"].query
+        assert isinstance(query, WindowGroupBy)
         rows = run_query(with_group_keys(query), catalog, {recording.stream.name: recording}).rows
         verdict = compare_windowed_groups("q", query, {"s": recording}, rows.columns)
         assert (verdict.missed, verdict.extra) == (0, 0), (columns, recording.columns, verdict)
@@ -124,6 +126,7 @@ def test_rows_at_a_step_are_counted(column: str, values: list[float], at_thresho
         0,
     )
     query = catalog.alerts["q"].query
+    assert isinstance(query, WindowGroupBy)
     rows = run_query(with_group_keys(query), catalog, {recording.stream.name: recording}).rows
     verdict = compare_windowed_groups("q", query, {"s": recording}, rows.columns)
     assert (verdict.missed, verdict.extra, verdict.at_threshold) == (0, 0, at_threshold), (verdict, exact)

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from tests.operators import run_query
 from tests.oracle.bounded import timeless_queries as queries
-from tests.oracle.evaluation.standing import test_application_time as timed
-from tests.oracle.evaluation.standing import test_timeless_groups as grouped
-from tests.oracle.evaluation.standing import test_timeless_rows as plain
+from tests.oracle.operators.standing import test_application_time as timed
+from tests.oracle.operators.standing import test_timeless_groups as grouped
+from tests.oracle.operators.standing import test_timeless_rows as plain
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.bounded.application_time.static_relations import query_inputs
@@ -25,7 +25,7 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.operators.contract import Rows
 from tamis.planning.explain import explain
-from tamis.query.model import AlertDef, Catalog, Query
+from tamis.query.model import AlertDef, Catalog, GroupByQuery, InApplicationTime, Query
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import with_group_keys
@@ -63,7 +63,9 @@ def test_rows_in_application_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     while seen["tried"] < cases(0.0012) * times:
         sql, used = timed.random_sql(r)
         alert = queries.alert_of(catalog, sql)
-        if not alert.query.in_time or explain(catalog, alert).memory.verdict != "bounded":
+        if not isinstance(alert.query, InApplicationTime):
+            continue
+        if explain(catalog, alert).memory.verdict != "bounded":
             continue
         recordings = {
             name: recording(
@@ -94,7 +96,8 @@ def check(
     seen: Counter[str],
 ) -> None:
     query = alert.query
-    rows = run_query(query if query.grouping is None else with_group_keys(query), catalog, recordings).rows
+    keyed = with_group_keys(query) if isinstance(query, GroupByQuery) else query
+    rows = run_query(keyed, catalog, recordings).rows
     given = {**query_inputs(query, catalog).relations, **recordings}
 
     def found(columns: Any) -> tuple[int, int]:
@@ -108,7 +111,7 @@ def check(
     if not len(rows) or verdict.at_threshold:
         return
     seen["rows"] += 1
-    if query.grouping is not None:
+    if isinstance(query, GroupByQuery):
         # Whatever came last of a group is what counts.
         last = np.array([len(rows) - 1])
         seen["groups"] += found(without(rows, last).columns) != (0, 0)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from tests.operators import run_query, standing_evaluator
-from tests.oracle.evaluation.standing.test_verify import recording
+from tests.oracle.operators.standing.test_verify import recording
 from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type

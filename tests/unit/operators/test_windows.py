@@ -72,7 +72,7 @@ def test_a_plan_has_offsets_only_if_a_query_needs_them() -> None:
     data = encode_plan(shifted)
     assert decode_plan(data) == shifted
     assert b'"offset":52000000' in data and b'"cumulative"' not in data
-    with pytest.raises(InputError, match="offset less than the slide"):
+    with pytest.raises(InputError, match="offset less than the distance"):
         decode_plan(data.replace(b'"offset":52000000', b'"offset":60000000'))
     assert b'"offset"' not in encode_plan(plan(alert("q", TUMBLE, "a.x + b.x > 3")))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.oracle.evaluation.standing.interleaved_runs import (
+from tests.oracle.operators.standing.interleaved_runs import (
     catalog_with,
     comparable,
     declared,

@@ -21,7 +21,7 @@ from tamis.expressions.vectors import Vector
 from tamis.operators import recording_runs
 from tamis.operators.windows.sessions import SessionGroups
 from tamis.planning.explain import explain
-from tamis.query.model import Catalog
+from tamis.query.model import Catalog, SessionGroupBy
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
@@ -232,6 +232,7 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
             for at in range(len(file))
         ]
         stream, query = asked.catalog.streams["s"], asked.catalog.alerts["q"].query
+        assert isinstance(query, SessionGroupBy)
         nothing = np.zeros(len(tuples), np.bool_)
         recording = Recording(stream, _batch(asked, tuples), nothing, {}, 0, None, tuple(map(len, files)))
         found = run_query(query, asked.catalog, {recording.stream.name: recording})

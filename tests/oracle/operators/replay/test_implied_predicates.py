@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.oracle.analysis.random_conditions import random_conditions
-from tests.oracle.evaluation.replay.verify_runs import drop_contradictory
+from tests.oracle.operators.replay.verify_runs import drop_contradictory
 from tests.oracle.random_cases import also_long
 
 from tamis.analysis import conjuncts

@@ -27,7 +27,7 @@ from tamis.operators import recording_runs
 from tamis.operators.contract import Rows
 from tamis.operators.windows.groups import WindowedGroups
 from tamis.planning.explain import explain
-from tamis.query.model import Catalog
+from tamis.query.model import Catalog, WindowGroupBy
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 from tamis.verification.aggregates import compare_windowed_groups, with_group_keys
@@ -132,14 +132,14 @@ def test_recordings_are_files_with_watermarks_of_their_own(monkeypatch: pytest.M
             None,
             tuple(map(len, files)),
         )
-        found = run_query(asked.catalog.alerts["q"].query, asked.catalog, {recording.stream.name: recording})
+        query = asked.query
+        found = run_query(query, asked.catalog, {recording.stream.name: recording})
         expected = _expected(reference, parts, window, tuples, marks)
         rows = _rows_of(found.rows)
         assert sorted(map(_comparable, rows)) == sorted(map(_comparable, expected)), (case, sql, files)
         assert [row[0] for row in rows] == sorted(row[0] for row in rows), (case, sql)  # type: ignore[type-var]
         assert found.late == _late(reference, parts.condition, window), (case, sql, files)
         late += found.late
-        query = asked.catalog.alerts["q"].query
         keys = run_query(with_group_keys(query), asked.catalog, {recording.stream.name: recording}).rows
         assert compare_windowed_groups("q", query, {"s": recording}, keys.columns).same, (case, sql, files)
     assert late > 0
@@ -224,9 +224,16 @@ class _Asked:
         assert memory.verdict == "bounded"
         return memory.bound
 
+    @property
+    def query(self) -> WindowGroupBy:
+        """The query."""
+        query = self.catalog.alerts["q"].query
+        assert isinstance(query, WindowGroupBy)
+        return query
+
     def fresh(self) -> WindowedGroups:
         """The query, without tuples yet."""
-        operator = compile_query(self.catalog.alerts["q"].query, self.catalog)
+        operator = compile_query(self.query, self.catalog)
         assert isinstance(operator, WindowedGroups)
         return operator
 

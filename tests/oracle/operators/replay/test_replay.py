@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.oracle.evaluation.replay.verify_runs import hold, loaded, missed_and_extra
+from tests.oracle.operators.replay.verify_runs import hold, loaded, missed_and_extra
 from tests.oracle.random_alerts import RandomFile
 from tests.oracle.random_cases import SEED, also_long, cases
 
