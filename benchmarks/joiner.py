@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import orjson
+from tests.stream_records import progress_record
 
 from benchmarks.harness import Cell, Goal, Result, Say
 from benchmarks.kafka import PARTITIONS, Topics
@@ -16,7 +17,7 @@ from benchmarks.readings import DEW_POINT, SECOND, station, stream
 from benchmarks.spark_join import MASTER, MEMORY
 from benchmarks.spark_queries import Input, Joined, follow, join_process, joiner_process
 from tamis.local.broker import EmbeddedKafka
-from tamis.messaging.records import canonical_key, progress_record
+from tamis.messaging.records import canonical_key
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import (
     ALARMS,

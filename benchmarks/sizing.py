@@ -22,6 +22,7 @@ import psutil
 from confluent_kafka import Producer
 from numpy.typing import NDArray
 from tests.fixtures.dict_state import DictState
+from tests.stream_records import progress_record
 
 from benchmarks import alerts, edge, joiner
 from benchmarks.harness import Cell, Result, Say, machine
@@ -30,7 +31,7 @@ from benchmarks.readings import SECOND, station
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
-from tamis.messaging.records import Frontier, progress_record
+from tamis.messaging.records import Frontier
 from tamis.messaging.topic_reader import TopicReader
 from tamis.messaging.topics import PLANS, stream_topic
 from tamis.plan.json_form import encode_plan

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import orjson
+from tests.stream_records import progress_record
 
 from benchmarks.readings import SECOND
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type, conjunction
-from tamis.messaging.records import progress_record
 from tamis.messaging.topics import PLANS, stream_topic
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import Definition, Input, Plan, StreamColumn, StreamPlan, TimeBound, TopicPlan

@@ -14,9 +14,9 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 from tests.fixtures.dict_state import DictState
+from tests.stream_records import progress_record
 
 from benchmarks.harness import Cell, Result, Say
-from tamis.messaging.records import progress_record
 from tamis.messaging.topics import PLANS, stream_topic
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import Plan

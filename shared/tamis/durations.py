@@ -33,7 +33,8 @@ def iso_text(microseconds: int, precision: Literal["seconds", "milliseconds"] = 
 
 
 def exact_text(microseconds: int) -> str:
-    """The same with as many digits of a second as the time has, so that no two times have one text.
+    """A time since 1970 in ISO 8601, with as many digits of a second as it has, so that no two times have one
+    text. A time beyond all dates is given as a number of microseconds.
 
     >>> exact_text(1_500_000), exact_text(60_000_000), exact_text(1)
     ('1970-01-01T00:00:01.5Z', '1970-01-01T00:01:00Z', '1970-01-01T00:00:00.000001Z')

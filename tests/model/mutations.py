@@ -12,8 +12,8 @@ from unittest.mock import patch
 import numpy as np
 from confluent_kafka import TopicPartition
 from tests.model.kafka import Spool, cut_once
+from tests.stream_records import progress_record
 
-from tamis.messaging.records import progress_record
 from tamis.omission.stream import OmissionState
 from tamis.plan.model import Plan, StreamPlan
 from tamis.planning import topic_readers

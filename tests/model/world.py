@@ -17,8 +17,9 @@ from tests.model.joiner import Partition
 from tests.model.kafka import Durable, Heard, Log, Place
 from tests.model.readings import WIDEST, Alert, Inputs, Reading, Shard
 from tests.model.registry import Office
+from tests.stream_records import final_record
 
-from tamis.messaging.records import Ack, Frontier, final_record
+from tamis.messaging.records import Ack, Frontier
 from tamis.plan.model import Plan
 
 Key = tuple[str, int]  # a definition: alert and version

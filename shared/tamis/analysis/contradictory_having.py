@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tamis.analysis.conjuncts import flatten_and
 from tamis.analysis.contradictions import compares_with_null, fewest
 from tamis.analysis.possible_values import ANYTHING, Values, possible
 from tamis.analysis.value_constraints import narrowed
+from tamis.declarations.aggregate_text import over_aggregates
 from tamis.declarations.aggregates import Aggregate
 from tamis.declarations.streams import StreamDef
-from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type, columns, substitute
-from tamis.expressions.sql_text import to_sql
+from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type, columns
 from tamis.query.computed_columns import meaning
 from tamis.query.model import Grouping, Query, grouping_of
 
@@ -165,27 +166,7 @@ def _text(part: Expr, query: Query) -> str:
     """A condition with the aggregates as users write them."""
     grouping = grouping_of(query)
     assert grouping is not None
-    named = {grouping.value(n): _named(one, query) for n, one in enumerate(grouping.aggregates)}
-    text = to_sql(substitute(part, lambda c: Column("", f"<{c.name}>", c.type) if c in named else c))
-    for column, name in named.items():
-        text = text.replace(f'"<{column.name}>"', name)
-    return text
-
-
-def _named(one: Aggregate, query: Query) -> str:
-    if one.column is None:
-        return "count(*)"
-    value, only = meaning(one.column, query), ""
-    if isinstance(value, Call) and value.op == "case" and value.args[2:] == (Literal(None, value.type),):
-        only = f" FILTER (WHERE {to_sql(value.args[0])})"
-        value = value.args[1]
-    inner = "*" if isinstance(value, Literal) else to_sql(value)
-    if one.function.startswith("percentile"):
-        fraction = float(one.fraction) if one.fraction is not None else 0.5
-        return f"{one.function}({fraction:g}) WITHIN GROUP (ORDER BY {inner}){only}"
-    if one.order is not None:
-        return f"{one.function}({inner}, {to_sql(one.order)}){only}"
-    return f"{one.function}({'DISTINCT ' if one.distinct else ''}{inner}){only}"
+    return over_aggregates(part, grouping.aggregates, partial(meaning, query=query))
 
 
 def _limits(part: Expr, query: Query, given: Mapping[Expr, Values]) -> str:

@@ -253,8 +253,8 @@ def _assume_comparison(condition: Call, known: _Known) -> bool:
 
 
 def _compared_with_number(column: Column, op: str, constant: Literal, known: _Known) -> bool | None:
-    """The same as for other comparisons, in less time: most conditions compare a column with a number. None
-    if that isn't known to be the same.
+    """Narrow a column by a comparison with a number, faster than `_assume_comparison` does for all others:
+    most conditions are such. False if it can't be true; None, with nothing narrowed, if it isn't as simple.
     """
     kinds, found = (column.type, constant.type), known.get(column, ANYTHING)
     if op not in ("<", "<=", ">", ">=") or not all(kind.numeric for kind in kinds):

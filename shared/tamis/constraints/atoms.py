@@ -45,7 +45,7 @@ class Linear:
         return (Linear(self.terms, "<", self.constant), above) if self.op == "=" else (above,)
 
     def renamed(self, names: Mapping[str, str]) -> Linear:
-        """The same atom with other names; names that `names` lacks stay."""
+        """The atom with other names for its variables; names that `names` lacks stay."""
         atom = linear(((names.get(name, name), value) for name, value in self.terms), self.op, self.constant)
         assert isinstance(atom, Linear)  # the new names are distinct, so no term vanishes
         return atom
@@ -79,7 +79,7 @@ class Equality:
         return (Equality(self.left, self.right, self.constant, not self.equal),)
 
     def renamed(self, names: Mapping[str, str]) -> Equality:
-        """The same atom with other names; names that `names` lacks stay."""
+        """The atom with other names for its variables, in normal form; names that `names` lacks stay."""
         left = names.get(self.left, self.left)
         if self.constant:
             return Equality(left, self.right, True, self.equal)

@@ -143,7 +143,7 @@ def numbers(kinds: Mapping[str, Kind]) -> list[str]:
 
 
 def rebuilt(theory: Theory[T], tuples: Iterable[T], kinds: Mapping[str, Kind]) -> list[T]:
-    """The same tuples after more kinds have become known: numbers are compared by linear atoms."""
+    """Rebuild tuples after more kinds have become known: numbers are compared by linear atoms."""
     out: list[T] = []
     for found in tuples:
         choices: list[Sequence[Atom] | bool] = []

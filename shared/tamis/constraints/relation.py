@@ -127,7 +127,7 @@ class Relation:
         return one._with(tuple_sets.difference(self._theory, one._tuples, two._indexed))
 
     def rename(self, names: Mapping[str, str]) -> Relation:
-        """The same points with other names for some variables; `names` has the new name of each old one.
+        """The relation with other names for some variables; `names` has the new name of each old one.
 
         All names change at once, so that two may be swapped. Raises `InputError` for unknown names and if two
         variables would have one name.
@@ -166,7 +166,7 @@ class Relation:
         return self.implies(other) and other.implies(self)
 
     def disjoint(self) -> Relation:
-        """The same points, as tuples of which no two have a point in common.
+        """The relation written as tuples of which no two have a point in common.
 
         Raises `RefusedError` for too many tuples.
         """
@@ -187,7 +187,7 @@ class Relation:
         return Relation(self._variables, self._theory, tuples, self._kinds if kinds is None else kinds)
 
     def _with_kinds(self, kinds: Mapping[str, Kind]) -> Relation:
-        """The same points after the kinds of more variables are known."""
+        """The relation with the kinds of more variables; its points stay."""
         if kinds == self._kinds:
             return self
         return self._with(rebuilt(self._theory, self._tuples, kinds), kinds)

@@ -91,25 +91,6 @@ def canonical_key(values: tuple[Any, ...]) -> bytes:
     return json_bytes(values)  # an edge keeps those of all its keys
 
 
-def progress_record(
-    shard: str,
-    plan: int,
-    activation: int,
-    event_time: int | None,
-    shed: tuple[int, int] | None = None,
-    *,
-    place: int | None = None,
-) -> bytes:
-    """The value of a progress record in JSON; see `progress_envelope`."""
-    envelope = progress_envelope(shard, plan, activation, event_time, shed, place=place)
-    return orjson.dumps({ENVELOPE: envelope})
-
-
-def final_record(shard: str, plan: int) -> bytes:
-    """The value of a final record in JSON; see `final_envelope`."""
-    return orjson.dumps({ENVELOPE: final_envelope(shard, plan)})
-
-
 def progress_envelope(
     shard: str,
     plan: int,

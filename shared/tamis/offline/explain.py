@@ -1,4 +1,4 @@
-"""Explanations of the queries of a SQL text, as data, as JSON and as text."""
+"""Explanations and plans of the queries of a SQL text, as data, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from tamis.planning.explanations.advice import advice
 from tamis.planning.explanations.explanation import Explanation
 from tamis.planning.explanations.measured import measured
 from tamis.planning.explanations.text import refused_change, text
+from tamis.planning.plan_trees.operators import QueryPlan
+from tamis.planning.plan_trees.query_plans import query_plans
+from tamis.planning.plan_trees.text import plan_text
 from tamis.planning.refused_changes import RefusedChange, refused_changes
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Statement
 from tamis.recordings.typed import Recording
@@ -44,6 +47,28 @@ class Explained:
             return "no query: nothing to explain"
         changes = map(refused_change, self.changes)
         return "\n\n".join([*changes, *(text(one, verbose=verbose) for one in self.queries)])
+
+
+@dataclass(frozen=True)
+class Plans:
+    """The physical plans of queries."""
+
+    queries: tuple[QueryPlan, ...]
+
+    @property
+    def accepted(self) -> bool:
+        """True if every query is accepted."""
+        return all(one.accepted for one in self.queries)
+
+    def document(self) -> dict[str, Any]:
+        """The JSON object of `tamis explain --plan --json`."""
+        return {"plans": [one.document() for one in self.queries]}
+
+    def text(self) -> str:
+        """The plans for people."""
+        if not self.queries:
+            return "no query: there is no plan"
+        return "\n\n".join(map(plan_text, self.queries))
 
 
 def asked_queries(
@@ -83,6 +108,11 @@ def explained(
     if witness:
         found = [grown(catalog, *pair) for pair in zip(chosen, found, strict=True)]
     return Explained(tuple(found), tuple(changes))
+
+
+def planned(chosen: Sequence[AlertDef | DerivedDef], catalog: Catalog) -> Plans:
+    """The plans of these queries in a fleet that has all that is accepted of the catalogue."""
+    return Plans(query_plans(catalog, chosen))
 
 
 def _explained(

@@ -91,8 +91,8 @@ def retained_by_key(
     ties: Ties = "fewest",
     max_delay: Span | None = None,
 ) -> Bools:
-    """The same as `retained` for many keys at once; each key is decided separately. `key_codes`: int64, one
-    for each tuple.
+    """The tuples that must be retained of many keys; each key is decided separately, as `retained` decides
+    one. `key_codes`: int64, one for each tuple.
 
     Takes linear time for tuples ordered by key and time or, with dense codes, by time; otherwise it sorts
     them.

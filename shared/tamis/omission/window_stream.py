@@ -94,7 +94,12 @@ class WindowState:
         ids: npt.ArrayLike,
         now: int,
     ) -> None:
-        """See `OmissionState.offer`."""
+        """Take tuples that passed the entry's filter, until the next decision; all columns of shape (n,).
+
+        `key_codes`: the omission key; `times`: event time in ticks; `values`: not NaN; `ids`: the caller's
+        handles, ascending, and unique for a key; `now`: the caller's clock at their arrival. Raises
+        `InputError`.
+        """
         codes, at, value, handles = offered(key_codes, times, values, ids)
         n = len(handles)
         if n:
@@ -108,7 +113,12 @@ class WindowState:
             self._offered.append(_Rows(codes, panes, handles, at, value, above, below, clocks, fate))
 
     def decide(self, watermark: int, now: int) -> Decided:
-        """See `OmissionState.decide`."""
+        """Decide the tuples that can be decided: extremes once their pane is complete or at their deadline,
+        and the others of a pane at once.
+
+        `watermark`: an event time; all tuples before it have arrived, except late ones. `now`: the caller's
+        clock.
+        """
         pane = NEVER if watermark == NEVER else np.int64((watermark - self._offset) // self._slide)
         ended, self._pane = pane > self._pane, max(pane, self._pane)
         fresh, self._offered = self._offered, []
@@ -165,7 +175,7 @@ class WindowState:
             self._ids, self._times = self._ids[still], self._times[still]
 
     def note_published(self, ids: npt.ArrayLike) -> None:
-        """See `OmissionState.note_published`."""
+        """Note that another entry has published tuples: they are no longer held, and count as retained."""
         handles = np.unique(int64s("ids", ids))
         for rows in (self._open, *self._offered):
             rows.fate[np.isin(rows.ids, handles)] = RETAINED
@@ -180,7 +190,7 @@ class WindowState:
         return np.concatenate([i for i, _ in parts]), np.concatenate([t for _, t in parts])
 
     def key_codes(self) -> Int64s:
-        """See `OmissionState.key_codes`."""
+        """Codes of all keys that have tuples here, in any order; other keys must not get these codes."""
         parts = (rows.codes for rows in (self._open, *self._offered))
         return np.concatenate([self._complete.key_codes(), *parts])
 
@@ -196,20 +206,24 @@ class WindowState:
         return least
 
     def next_deadline(self) -> int | None:
-        """See `OmissionState.next_deadline`."""
+        """The moment on the caller's clock when `decide` must be called even if no tuple arrives; None for
+        never.
+        """
         later = self._complete.next_deadline()
         least = min(int(self._open_deadline()), int(NEVER) if later is None else later)
         return None if least == NEVER else least
 
     def flush(self) -> Int64s:
-        """See `OmissionState.flush`."""
+        """End the entry and forget all tuples; returns the handles of held tuples, ascending, to publish."""
         ids = self.held_ids()
         self._complete.flush()
         self._clear()
         return ids
 
     def end(self, first: int, behind: int) -> Int64s:
-        """See `OmissionState.end`."""
+        """End the keys with codes from `first` to before `behind`; returns the handles of their held tuples,
+        ascending, to publish. These keys must not be offered again.
+        """
         found = [self._complete.end(first, behind)]
         for rows in (self._open, *self._offered):
             mine = (rows.codes >= first) & (rows.codes < behind) & (rows.fate == HELD)

@@ -162,11 +162,11 @@ class Candidates:
         place = np.where(row >= 0, row, len(times) + len(other))
         place[other] = len(times) + np.arange(len(other))
         all_times = np.concatenate((times, self._times[wanted[other]], [_NEVER]))
-        found = [
+        chosen = [
             Vector.concat([one, self._table.take(at, wanted[other]), Vector.nulls(kind, 1)]).take(place)
             for at, (one, kind) in enumerate(zip(columns, self._types, strict=True))
         ]
-        return found, all_times[place]
+        return chosen, all_times[place]
 
 
 def _values(key: Sequence[Vector], rows: int) -> list[Any]:

@@ -25,8 +25,9 @@ _NEVER = -(1 << 63)
 
 
 class LatestValues:
-    """See `StandingEvaluator`. `late` counts the tuples that came too late for some of their rows: for their
-    own, if they are of the first stream; for rows that are already decided, if they are of another.
+    """Each tuple of the first source with the latest tuples of the others. `late` counts tuples of the first
+    source that came after the watermarks had passed them, and so have no row, and tuples of others that came
+    too late for rows that are already decided.
     """
 
     def __init__(self, node: nodes.LatestValues) -> None:
@@ -50,7 +51,7 @@ class LatestValues:
         }
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `StandingEvaluator`. Only watermarks complete rows."""
+        """Keep the tuples that pass; rows come only with watermarks."""
         roles = self._roles.get(stream, ())
         if self._first.alias in roles:
             keep, times = self._first.passing(batch, rows)
@@ -63,7 +64,7 @@ class LatestValues:
         return self._rows({}, np.zeros(0, np.int64))
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `StandingEvaluator`. The rows are in the order of their times."""
+        """The rows of the first source's tuples that all watermarks have passed, in order of event time."""
         nothing: Ints = np.zeros(0, np.int64)
         if stream not in self._watermarks or watermark <= self._watermarks[stream]:
             return self._rows({}, nothing)
@@ -71,12 +72,12 @@ class LatestValues:
         clock = min(self._watermarks.values())
         if clock <= self._clock:
             return self._rows({}, nothing)
-        times, found = self._waiting.remove_before(clock)
+        times, columns = self._waiting.remove_before(clock)
         order = np.argsort(times, kind="stable")
         times = times[order]
         rows = {
             (self._first.alias, name): one.take(order)
-            for name, one in zip(self._first.names, found, strict=True)
+            for name, one in zip(self._first.names, columns, strict=True)
         }
         for join, source in self._joined:
             times, rows = self._join(join, source, clock, times, rows)
@@ -94,20 +95,22 @@ class LatestValues:
         key = [rows[column.alias, column.name] for column, _ in join.keys]
         chosen, at = candidates.choose(clock - join.least, times - join.least, key)
         candidates.forget_before(clock)
-        found = at != _NEVER
+        has_partner = at != _NEVER
         if join.most is not None:
-            found &= at >= times - join.most
+            has_partner &= at >= times - join.most
         rows = rows | {(source.alias, name): one for name, one in zip(source.names, chosen, strict=True)}
         if not join.outer:
-            return times[found], {at: one.take(found) for at, one in rows.items()}
-        if not found.all():
+            return times[has_partner], {at: one.take(has_partner) for at, one in rows.items()}
+        if not has_partner.all():
             for name in source.names:
                 one = rows[source.alias, name]
                 data = one.data
                 if data.dtype == np.object_:
                     data = data.copy()
-                    data[~found] = None
-                rows[source.alias, name] = Vector(data, ~found if one.null is None else one.null | ~found)
+                    data[~has_partner] = None
+                rows[source.alias, name] = Vector(
+                    data, ~has_partner if one.null is None else one.null | ~has_partner
+                )
         return times, rows
 
     def _rows(self, rows: Joined, times: Ints) -> Rows:
@@ -119,11 +122,11 @@ class LatestValues:
         return Rows(selected, np.full(count, -1, np.int64), times)
 
     def entries(self) -> int:
-        """See `StandingEvaluator`. Tuples that wait for watermarks are counted, too."""
+        """The number of kept tuples: those of the first source that wait, and the candidates of others."""
         return len(self._waiting) + sum(map(len, self._candidates.values()))
 
     def dump(self) -> bytes:
-        """See `StandingEvaluator`."""
+        """The watermarks and all kept tuples, as JSON."""
         kept = {
             "clock": self._clock,
             "watermarks": self._watermarks,
@@ -134,7 +137,7 @@ class LatestValues:
         return pack_state(self._form(), kept)
 
     def load(self, state: bytes) -> None:
-        """See `StandingEvaluator`."""
+        """Restore a dumped state. Raises RefusedError for the state of another query or version."""
         kept = unpack_state(state, self._form())
         self._clock, self._watermarks, self.late = kept["clock"], dict(kept["watermarks"]), kept["late"]
         self._waiting.restore(kept["waiting"])

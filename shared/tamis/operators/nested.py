@@ -29,7 +29,7 @@ class RowsInOrder(Protocol):
 
 
 class NestedEvaluator:
-    """See `StandingEvaluator`. `late` counts the tuples that arrived too late for one of its queries."""
+    """A query over the rows of inner queries, each with an evaluator of its own."""
 
     def __init__(
         self, inner: Sequence[tuple[InnerRows, StandingEvaluator]], outer: StandingEvaluator
@@ -46,31 +46,35 @@ class NestedEvaluator:
 
     @property
     def late(self) -> int:
-        """See `CountsLate`."""
+        """The number of tuples that arrived too late for a query, added up over all queries."""
         every = (*(one for _, one in self._inner), self._outer)
         return sum(one.late for one in every if isinstance(one, CountsLate))
 
     @property
     def passed(self) -> int | None:
-        """See `RowsInOrder`."""
+        """No later row of the outer query has an event time before this one, in microseconds; None if it
+        isn't known.
+        """
         return self._outer.passed if isinstance(self._outer, RowsInOrder) else None
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `StandingEvaluator`. Rows of aggregates come only with the watermark."""
+        """Give the tuples to the queries that read them; inner queries give rows only with watermarks."""
         for _, inner in self._inner:
             if stream in inner.streams:
                 inner.take(stream, batch, rows)
         return self._outer.take(stream, batch, rows) if stream in self._outer.streams else self._nothing
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `StandingEvaluator`."""
+        """Advance the queries that read the stream. The outer query takes the rows of an inner query, and the
+        time that these have passed as their watermark; returns the rows of the outer query.
+        """
         parts: list[Rows] = []
         for made, inner in self._inner:
             if stream not in inner.streams:
                 continue
-            found = inner.advance(stream, watermark)
-            tuples = tuples_of(made.time, [name for name, _ in made.columns], found)
-            parts.append(self._outer.take(made.stream, tuples, len(found)))
+            inner_rows = inner.advance(stream, watermark)
+            tuples = tuples_of(made.time, [name for name, _ in made.columns], inner_rows)
+            parts.append(self._outer.take(made.stream, tuples, len(inner_rows)))
             passed = inner.passed if isinstance(inner, RowsInOrder) else None
             if passed is not None:
                 parts.append(self._outer.advance(made.stream, passed))
@@ -79,16 +83,16 @@ class NestedEvaluator:
         return Rows.concat([one for one in parts if len(one)] or parts[:1])
 
     def entries(self) -> int:
-        """See `StandingEvaluator`: those of all queries."""
+        """The number of entries of all queries."""
         return self._outer.entries() + sum(one.entries() for _, one in self._inner)
 
     def dump(self) -> bytes:
-        """See `StandingEvaluator`."""
+        """The states of all queries as JSON, the outer one last."""
         every = (*(one for _, one in self._inner), self._outer)
         return pack_state(["nested"], [orjson.Fragment(one.dump()) for one in every])
 
     def load(self, state: bytes) -> None:
-        """See `StandingEvaluator`."""
+        """Restore the states of all queries. Raises RefusedError if one is of another query or version."""
         every = (*(one for _, one in self._inner), self._outer)
         for one, kept in zip(every, unpack_state(state, ["nested"]), strict=True):
             one.load(orjson.dumps(kept))

@@ -91,8 +91,8 @@ def run_timeless(query: StandingEvaluator, recordings: Mapping[str, Recording]) 
             name: {column: vector.take(at[some == i]) for column, vector in recordings[name].columns.items()}
             for i, name in enumerate(names)
         }
-        found = query.take_interleaved(batches, some)
-        parts.append(Rows(found.columns, found.completed + start))
+        rows = query.take_interleaved(batches, some)
+        parts.append(Rows(rows.columns, rows.completed + start))
         most = max(most, query.entries())
     return RecordedRun(Rows.concat(parts), most)
 

@@ -81,12 +81,12 @@ class DistinctRows:
 
     def new(self, columns: Sequence[Vector]) -> np.ndarray:
         """The positions of rows that weren't given before, each once. From now on they count as given."""
-        found = []
+        positions = []
         for position, row in enumerate(zip(*(column.to_list() for column in columns), strict=True)):
             if row not in self.rows:
                 self.rows[row] = None
-                found.append(position)
-        return np.array(found, np.int64)
+                positions.append(position)
+        return np.array(positions, np.int64)
 
     def dumped(self) -> list[Row]:
         """The rows as JSON."""

@@ -27,20 +27,20 @@ def unpack_state(state: bytes, form: Sequence[object]) -> Any:
 
     Raises RefusedError if the state has another version or form.
     """
-    found = orjson.loads(state)
-    if found["version"] != VERSION:
+    document = orjson.loads(state)
+    if document["version"] != VERSION:
         raise RefusedError(
-            f"the state has version {found['version']}, not {VERSION}",
+            f"the state has version {document['version']}, not {VERSION}",
             where="standing query",
             hint=_BEGIN_ANEW,
         )
-    if found["form"] != orjson.loads(orjson.dumps(form)):
+    if document["form"] != orjson.loads(orjson.dumps(form)):
         raise RefusedError(
             "the saved state is of another query, or of a version that evaluated this query in another way",
             where="standing query",
             hint=_BEGIN_ANEW,
         )
-    return found["kept"]
+    return document["kept"]
 
 
 def number_to_text(number: int | Fraction) -> str:

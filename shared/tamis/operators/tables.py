@@ -53,8 +53,8 @@ def read_table(table: TableDef, file_access: FileAccess) -> Recording:
     """
     where = f"table {table.name}, path {table.path}"
     path = file_access.resolve(table.path, where)
-    found = os.stat(path)
-    return _rows(table, path, (found.st_mtime_ns, found.st_size, found.st_ino))
+    status = os.stat(path)
+    return _rows(table, path, (status.st_mtime_ns, status.st_size, status.st_ino))
 
 
 @functools.lru_cache(maxsize=4)
@@ -62,15 +62,15 @@ def _rows(table: TableDef, path: str, _version: tuple[int, int, int]) -> Recordi
     """The rows of a file, read once for a query that is explained, decided and compiled."""
     where = f"table {table.name}, path {table.path}"
     form = format_of(table.path)  # a link's target may have another name
-    found = read_recording(StreamDef(table.name, table.columns, None, 0), [path], form)
-    if found.refused:
+    recording = read_recording(StreamDef(table.name, table.columns, None, 0), [path], form)
+    if recording.refused:
         hint = "mend the rows, or the CHECK and NOT NULL of the table"
-        what = "1 row violates" if found.refused == 1 else f"{found.refused} rows violate"
-        first = found.refusals[0]
+        what = "1 row violates" if recording.refused == 1 else f"{recording.refused} rows violate"
+        first = recording.refusals[0]
         raise InputError(
             f"{what} the declaration of the table: {first.where}: {first.reason}", where=where, hint=hint
         )
-    if len(found) > MOST_ROWS:
+    if len(recording) > MOST_ROWS:
         hint = "keep what the queries need, or send its rows as a stream"
         raise InputError(f"the file has more than {MOST_ROWS} rows", where=where, hint=hint)
-    return found
+    return recording

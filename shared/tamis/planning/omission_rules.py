@@ -30,8 +30,9 @@ from tamis.certificates.margins import rounding_note
 from tamis.declarations.definitions import Window
 from tamis.declarations.streams import StreamDef
 from tamis.durations import seconds
-from tamis.expressions.nodes import Literal, conjunction
+from tamis.expressions.nodes import Expr, Literal, conjunction
 from tamis.expressions.signatures import call
+from tamis.plan.model import Sides
 from tamis.plan.omission import Omission, bare
 
 
@@ -76,7 +77,7 @@ class Source:
 
     @cached_property
     def silence(self) -> int | None:
-        """See `silence_of`."""
+        """The length of a silence in microseconds, if this source's rows are silences; None otherwise."""
         return silence_of(self.alias, self.analysis)
 
 
@@ -194,7 +195,7 @@ def _decide(source: Source, heuristic: bool, work: QueryEffort) -> Omission:
         found.rule,
         kept,
         conjunction((*filters, *present)),
-        _said(found, length, analysis.window) + told,
+        omitted(found.value, found.sides, length, analysis.window) + told,
         analysis.window,
         found.exact,
         found.margin,
@@ -211,14 +212,15 @@ def _base(analysis: Analysis) -> list[str]:
     return [alias for alias in analysis.aliases if alias not in analysis.absent]
 
 
-def _said(found: Certificate, interval: int, window: Window | None) -> str:
-    if isinstance(found.value, Literal):
+def omitted(value: Expr | None, sides: Sides, interval: int, window: Window | None) -> str:
+    """The tuples that omission by `value` leaves out, for people."""
+    if isinstance(value, Literal):
         which = "any" if window is None else "each window of"
         return f"its values do not matter: one tuple in {which} {seconds(interval)} is enough"
     if window is not None:
         extreme = _OF_ONE_WINDOW if window.slide == window.size else _OF_SEVERAL_WINDOWS
-        return f"a tuple that is {extreme[found.sides]} is omitted"
-    return f"{_WHAT[found.sides]} within {seconds(interval)} is omitted"
+        return f"a tuple that is {extreme[sides]} is omitted"
+    return f"{_WHAT[sides]} within {seconds(interval)} is omitted"
 
 
 _WHAT = {

@@ -36,7 +36,7 @@ class Reader:
 
     @property
     def as_reader(self) -> Reader:
-        """See `ReaderSource`."""
+        """The reader itself, so that each `Reader` is a `ReaderSource`."""
         return self
 
 

@@ -57,7 +57,7 @@ def inside(inner: Box, outer: Box) -> bool:
 
 
 def trimmed(box: Box) -> Box:
-    """The same box without attributes that may have any value.
+    """Drop the attributes of a box that may have any value.
 
     A difference that may have any value only says that neither of its attributes is NULL. So two conditions
     IS NOT NULL replace it.
@@ -72,7 +72,7 @@ def trimmed(box: Box) -> Box:
 
 
 def merged(boxes: Iterable[Box]) -> list[Box]:
-    """The same union in fewer boxes.
+    """Merge boxes that touch, without changing the union of all boxes.
 
     Two boxes that differ in one attribute, and whose ranges of it touch, become one. This is repeated until
     nothing changes. Then boxes inside other boxes are dropped. If there are very many boxes, a step may be

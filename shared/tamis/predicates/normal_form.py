@@ -107,7 +107,7 @@ class _Reader:
 
 
 def _by_attribute(parts: Iterable[list[Box]]) -> list[list[Box]]:
-    """The same parts, where all parts about one attribute are intersected at once: a NOT IN has hundreds."""
+    """Intersect all parts about one attribute at once, because a NOT IN has hundreds; other parts stay."""
     unions: dict[str, list[list[Range]]] = {}
     out: list[list[Box]] = []
     for part in parts:

@@ -55,7 +55,7 @@ class Uniform:
             )
 
     def below(self, cut: Cut) -> float:
-        """See `Distribution`.
+        """The share of values below `cut`, from 0 to 1. NULL is below every number.
 
         >>> Uniform(0, 10).below((0, 2.5))
         0.25

@@ -64,7 +64,7 @@ class LatestTimes:
         return int(self._times[keys, at].min())
 
     def keeping(self, most: int) -> LatestTimes:
-        """The same series, with room for another number of readings."""
+        """A copy with the latest readings of each series, and with room for `most` of them."""
         found = LatestTimes(most)
         found._seen = self._seen.copy()
         found._times = np.zeros((len(self._seen), max(most, 1)), np.int64)

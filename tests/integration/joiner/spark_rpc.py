@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import socket
 import struct
+from contextlib import suppress
 
 import psutil
 
@@ -22,11 +22,14 @@ REFUSED = "Unknown challenge message"
 
 def listening(process: psutil.Process) -> list[tuple[str, int]]:
     """Addresses on which a process and its children listen by TCP."""
-    processes = [process, *process.children(recursive=True)]
-    found = itertools.chain.from_iterable(one.net_connections("tcp") for one in processes)
-    return sorted(
-        {(str(one.laddr[0]), int(one.laddr[1])) for one in found if one.status == psutil.CONN_LISTEN}
-    )
+    addresses = set[tuple[str, int]]()
+    for one in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # one that only ran a command has ended meanwhile
+            connections = one.net_connections("tcp")
+            addresses |= {
+                (str(c.laddr[0]), int(c.laddr[1])) for c in connections if c.status == psutil.CONN_LISTEN
+            }
+    return sorted(addresses)
 
 
 def call(address: tuple[str, int], endpoint: str = "endpoint-verifier") -> str:

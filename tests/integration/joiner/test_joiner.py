@@ -28,6 +28,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.integration.edges import wipe
 from tests.integration.joiner import spark_rpc
+from tests.stream_records import progress_record
 
 from tamis.errors import UnavailableError
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
@@ -35,7 +36,7 @@ from tamis.expressions.python_functions import opaque
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.service_process import ServiceProcess, free_ports
 from tamis.messaging import topics
-from tamis.messaging.records import Frontier, canonical_key, progress_record
+from tamis.messaging.records import Frontier, canonical_key
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import (
     Definition,

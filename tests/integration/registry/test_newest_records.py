@@ -9,10 +9,10 @@ import httpx
 import orjson
 import pytest
 from confluent_kafka import Message, Producer
+from tests.stream_records import progress_record
 from tests.unit.registry.test_openapi import Made
 
 from tamis.messaging.dead_letters import DeadLetter, Reason
-from tamis.messaging.records import progress_record
 from tamis.messaging.topics import ALARMS, DEAD_LETTERS, EPISODES
 from tamis.settings import KafkaSettings
 from tamis_registry.kafka.newest import NewestReader

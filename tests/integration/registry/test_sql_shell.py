@@ -19,9 +19,9 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 from tests.integration.registry.test_newest_records import send
+from tests.stream_records import progress_record
 
 from tamis.cli import main
-from tamis.messaging.records import progress_record
 
 START = 1_700_000_000_000_000
 MISTAKES = [

@@ -15,10 +15,11 @@ import numpy as np
 import orjson
 import pytest
 from tests.oracle.random_cases import also_long
+from tests.stream_records import final_record, progress_record
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.messaging import topics
-from tamis.messaging.records import END_OF_TIME, Frontier, final_record, progress_record
+from tamis.messaging.records import END_OF_TIME, Frontier
 from tamis.plan.json_form import encode_plan
 from tamis.plan.model import (
     Definition,

@@ -14,10 +14,11 @@ import pytest
 from tests.fixtures.dict_state import DictState
 from tests.oracle.fleet.test_joiner_group import definition, stream_plan, topic_of, tuple_record
 from tests.oracle.random_cases import SEED, also_long
+from tests.stream_records import progress_record
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
-from tamis.messaging.records import Frontier, progress_record
+from tamis.messaging.records import Frontier
 from tamis.messaging.topics import PLANS
 from tamis.operators.time_join.filter_dispatch import Dispatch, FilterResults
 from tamis.plan.json_form import encode_plan

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from tests.stream_records import final_record, progress_record
 
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
 from tamis.messaging import topics
 from tamis.messaging.dead_letters import Reason
-from tamis.messaging.records import END_OF_TIME, Frontier, final_record, progress_record
+from tamis.messaging.records import END_OF_TIME, Frontier
 from tamis.operators.time_join.key_codes import KeyCodes
 from tamis.plan.json_form import decode_plan, encode_plan
 from tamis.plan.model import (

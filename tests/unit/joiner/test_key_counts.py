@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 
+from tests.stream_records import progress_record
 from tests.unit.joiner.test_core import SECOND, A, Driver, joins, plan, report, tuple_of
-
-from tamis.messaging.records import progress_record
 
 
 def test_a_report_counts_the_keys_of_held_tuples_whichever_edge_sent_them() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import orjson
 from tests.fixtures.dict_state import DictState
+from tests.stream_records import progress_record
 
-from tamis.messaging.records import Frontier, progress_record
+from tamis.messaging.records import Frontier
 from tamis.messaging.topics import PLANS
 from tamis.plan.json_form import encode_plan
 from tamis.planning.build import first_plan

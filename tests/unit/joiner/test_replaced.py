@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.stream_records import progress_record
 from tests.unit.joiner.test_core import (
     SECOND,
     Driver,
@@ -18,7 +19,6 @@ from tests.unit.joiner.test_core import (
 )
 
 from tamis.declarations.definitions import Window
-from tamis.messaging.records import progress_record
 from tamis.plan.model import Definition, Plan
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from tests.stream_records import progress_record
 from tests.unit.joiner.test_core import (
     SECOND,
     A,
@@ -21,7 +22,6 @@ from tests.unit.joiner.test_core import (
 )
 
 from tamis.messaging.dead_letters import Reason
-from tamis.messaging.records import progress_record
 from tamis.plan.model import Definition
 from tamis_joiner.core import shed_spans as shed
 from tamis_joiner.core.frontiers import Frontiers

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import orjson
 import pytest
+from tests.stream_records import final_record, progress_record
 
 from tamis.expressions.nodes import Type
 from tamis.messaging.dead_letters import DeadLetter
-from tamis.messaging.records import END_OF_TIME, final_record, progress_record
+from tamis.messaging.records import END_OF_TIME
 from tamis_joiner.core.records import usual_tuples
 from tamis_joiner.core.records.envelopes import Envelopes, Records, read_envelopes
 from tamis_joiner.core.records.tuple_columns import TupleColumns, columns_of, tuple_columns

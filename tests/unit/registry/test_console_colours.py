@@ -16,6 +16,7 @@ SERIES = ("series-1", "series-2", "series-3", "series-4")
 PAIRS = (
     *((word, ground, TEXT) for word in WORDS for ground in ("page", "panel")),
     *((series, "panel", TEXT) for series in SERIES),
+    *((series, "page", TEXT) for series in ("series-1", "series-3")),  # where an operator runs
     *((word, "bad-ground", TEXT) for word in ("text", "muted", "link", "bad")),
     *((word, "chosen", TEXT) for word in ("text", "muted", "word", "string", "number")),
     ("page", "link", TEXT),  # the main button, and the chosen completion

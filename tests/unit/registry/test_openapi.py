@@ -13,6 +13,7 @@ from tests.unit.registry.openapi_copy import COPY, described, written
 
 from tamis.declarations.file_access import NO_ACCESS
 from tamis.messaging.records import Ack
+from tamis.offline.explain import planned
 from tamis.plan.json_form import encode_plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics
@@ -145,6 +146,45 @@ def test_the_documents_have_what_they_may_have(made: Made) -> None:
     assert times == {"hot": [], "mean": ["window_end"]}
     streams = {one["name"]: one for one in made.client.get("/v1/streams").json()}
     assert streams["air"]["subscribers"] and streams["air"]["shards"] and streams["warm"]["kind"] == "derived"
+
+
+@pytest.mark.parametrize("name", ["hot", "mean", "rose", "priced", "early"])
+def test_physical_plans_are_of_their_type_and_those_of_explain(made: Made, name: str) -> None:
+    plan = made.client.get(f"/v1/alerts/{name}/plan").json()
+    made.check("/v1/alerts/{name}/plan", plan)
+    assert (plan["name"], plan["accepted"], plan["reason"]) == (name, True, None)
+    assert plan["plan"]["runs"] == "joiner"
+    (alone,) = planned([made.registry.state.catalog.alerts[name]], made.registry.state.catalog).queries
+    # Topics of a fleet may have other numbers, and those of a history have the version of their plan.
+    assert without_topics(plan) == without_topics(orjson.loads(orjson.dumps(alone.document())))
+
+
+def without_topics(document: Any) -> Any:
+    if isinstance(document, list):
+        return [
+            without_topics(one) for one in document if not isinstance(one, dict) or one.get("name") != "topic"
+        ]
+    if isinstance(document, dict):
+        return {name: without_topics(one) for name, one in document.items()}
+    return document
+
+
+def test_alert_without_a_plan_says_why(made: Made) -> None:
+    assert made.client.get("/v1/alerts/nobody/plan").status_code == 404
+    fleet = Made()
+    fleet.sql(STREAMS + ALERTS + "PAUSE ALERT hot;")
+    plan = fleet.client.get("/v1/alerts/hot/plan").json()
+    fleet.check("/v1/alerts/{name}/plan", plan)
+    assert (plan["plan"], plan["bound"], plan["accepted"]) == (None, None, True)
+    assert plan["reason"] == "the alert is paused: RESUME ALERT starts it again"
+
+
+def test_plan_of_a_replaced_alert_is_the_new_one() -> None:
+    fleet = Made()
+    fleet.sql(STREAMS + ALERTS)
+    fleet.sql("CREATE OR REPLACE ALERT rose AS SELECT k FROM air WHERE v > 77;")
+    plan = fleet.client.get("/v1/alerts/rose/plan").json()
+    assert "v > 77" in str(plan) and "lag" not in str(plan)
 
 
 def test_plans_and_leases_are_of_their_types(made: Made) -> None:

@@ -40,9 +40,14 @@ def test_the_first_query_is_verified_as_shown(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_page_on_explain_shows_the_output_of_explain(tmp_path: Path) -> None:
     page = EXPLAIN.read_text()
-    accepted, refused, _ = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    accepted, refused, plan, _ = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     (query,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
     (tmp_path / "query.sql").write_text(query)
-    for file, code, expected in (FIRST / "alerts.sql", 0, accepted), (tmp_path / "query.sql", 1, refused):
-        result = CliRunner().invoke(main, ["explain", str(file)])
+    runs = (
+        ([str(FIRST / "alerts.sql")], 0, accepted),
+        ([str(tmp_path / "query.sql")], 1, refused),
+        ([str(FIRST / "alerts.sql"), "--plan"], 0, plan),
+    )
+    for arguments, code, expected in runs:
+        result = CliRunner().invoke(main, ["explain", *arguments])
         assert (result.exit_code, result.stdout) == (code, expected)

@@ -10,6 +10,7 @@ import pytest
 
 from tamis.operators import build
 from tamis.plan.nodes import Node
+from tamis.planning.plan_trees import query_plans
 from tamis_alerts.sink_settings import HttpSink, Sink
 from tamis_alerts.sinks import delivery
 from tamis_edge.settings import AnySource
@@ -40,8 +41,10 @@ def test_every_file_of_a_recipe_is_there(what: str) -> None:
 
 def test_every_operator_was_added_by_the_recipe() -> None:
     made, page = Path(build.__file__).read_text(), (ROOT / "docs/pipeline.md").read_text()
+    shown = Path(query_plans.__file__).read_text()
     for node in get_args(Node):
         assert f"case nodes.{node.__name__}()" in made
+        assert f"case nodes.{node.__name__}()" in shown
         assert f"`{node.__name__}`" in page
 
 

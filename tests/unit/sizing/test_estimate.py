@@ -12,10 +12,11 @@ from statistics import mean
 import numpy as np
 import pytest
 from tests.fixtures.dict_state import DictState
+from tests.stream_records import progress_record
 
 from tamis.declarations.definitions import Rate
 from tamis.declarations.units import parse_rate
-from tamis.messaging.records import Frontier, progress_envelope, progress_record
+from tamis.messaging.records import Frontier, progress_envelope
 from tamis.messaging.schemas.tuple_encoding import encode_alone
 from tamis.messaging.schemas.tuple_schema import ValueSchema
 from tamis.messaging.schemas.wire_format import Format

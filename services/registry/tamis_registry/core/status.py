@@ -62,8 +62,8 @@ class View:
     _unproven: IdentityCache[bool] = field(default_factory=IdentityCache)
 
     def unproven(self, definition: Definition | StandingQuery) -> bool:
-        """See `retirement.unproven`. It is computed once for a definition, because metrics need it for all
-        definitions.
+        """True if no bound of the definition's memory is proven, and the user allowed it to run. It is
+        computed once for a definition, because metrics need it for all definitions.
         """
         return self._unproven.one(definition, lambda: unproven(definition))
 

@@ -41,6 +41,7 @@ from tamis_registry.http.live.broadcast import Broadcast
 from tamis_registry.http.live.console import console_routes
 from tamis_registry.http.live.events import event_routes
 from tamis_registry.http.schemas import definitions as types
+from tamis_registry.http.state.alert_plan import alert_plan_routes
 from tamis_registry.http.state.episodes import episode_routes
 from tamis_registry.http.state.fleet import kafka_routes, shard_routes, sink_routes
 from tamis_registry.http.state.joiner import joiner_routes
@@ -109,6 +110,7 @@ def application(
     _errors(app)
     statement_routes(app, Statements(loop, provers, metrics))
     _reading(app, loop)
+    alert_plan_routes(app, loop)
     topic_routes(app, loop)
     lease_routes(app, loop)
     name_routes(app, loop)

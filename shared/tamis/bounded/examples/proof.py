@@ -35,7 +35,9 @@ class WrittenProof(Proof):
     values: dict[Name, Value] = field(kw_only=True)
 
     def told(self, witness: Witness) -> int:
-        """See `Proof`; 0 if the example can't be run, or violates a CHECK."""
+        """The number of subsets of the stored tuples that later tuples tell apart by rows of `whole`; 0 if
+        the example can't be run, or violates a CHECK.
+        """
         parts = self.tuples(witness)
         tuples = [*chain(*parts)]
         if not (can_run(self.whole, self.catalog, tuples) and _admitted(self.catalog, tuples)):

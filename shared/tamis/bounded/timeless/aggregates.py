@@ -64,8 +64,8 @@ _SMALL = {"<": 2, "<=": 1, "=": 1}
 
 @dataclass(frozen=True)
 class Subquery:
-    """One of these queries. `counted`: with duplicates; it then serves all aggregates. `extreme`: the number
-    of the MIN or MAX that it is for.
+    """A query without aggregates that serves one with aggregates. `counted`: with duplicates; it then serves
+    all aggregates. `extreme`: the number of the MIN or MAX that it is for.
     """
 
     translation: Translation

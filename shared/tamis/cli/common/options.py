@@ -70,7 +70,10 @@ def names_of(kind: str) -> Completion:
 
 
 def names_by(parameter: str) -> Completion:
-    """The same for a parameter whose kind, in singular or plural, is the value of another one."""
+    """The completion of a parameter that has the name of an object, whose kind, in singular or plural, is the
+    value of another `parameter`: the names of this kind that begin with the text, none if the registry
+    doesn't answer.
+    """
     return lambda context, _, begun: _known(context, str(context.params.get(parameter) or ""), begun)
 
 

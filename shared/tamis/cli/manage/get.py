@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 import click
 
 from tamis.cli.common.options import Choice, names_by, registry_option
-from tamis.cli.common.output import say, write_json
+from tamis.cli.common.output import say, write, write_json
 from tamis.cli.common.state_tables import HEADINGS, NAMELESS, state_notes, state_rows
 from tamis.cli.common.tables import show_notes, show_table
 from tamis.errors import InputError
@@ -23,6 +23,7 @@ REASONS = Choice([reason.value for reason in Reason])
 Examples:
   tamis get
   tamis get alerts condensation --json
+  tamis get alerts condensation --plan
   tamis get edges
   tamis get joiner
   tamis get episodes
@@ -36,6 +37,7 @@ Examples:
     "--limit", type=click.IntRange(1, 500), help="The greatest number of dead letters, 50 by default."
 )
 @click.option("--reason", metavar="REASON", help="Show only dead letters with this reason.", type=REASONS)
+@click.option("--plan", is_flag=True, help="Show the physical plan of an alert.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer of the registry as JSON.")
 @registry_option
 def command(
@@ -43,6 +45,7 @@ def command(
     name: str | None,
     limit: int | None,
     reason: str | None,
+    plan: bool,
     as_json: bool,
     registry: RegistryClient,
 ) -> None:
@@ -58,9 +61,18 @@ def command(
     if name is not None and what in NAMELESS:
         raise InputError(f"`tamis get {what}` takes no name", where=name, hint=f"run: tamis get {what}")
     path = f"/v1/{what}" if name is None else f"/v1/{what}/{quote(name, safe='')}"
+    if plan:
+        if what != "alerts" or name is None:
+            raise InputError(
+                "only an alert has a plan", where="--plan", hint="run: tamis get alerts NAME --plan"
+            )
+        path += "/plan"
     answer = registry.request("GET", f"{path}?{urlencode(asked)}" if asked else path)
     if as_json or (what == "plans" and name is not None):
         write_json(answer)
+        return
+    if plan:
+        _show_plan(answer)
         return
     if what == "episodes":
         _show(what, answer["episodes"], "open episodes")
@@ -74,6 +86,14 @@ def command(
             say(f"these are the newest ones of the {answer['read']} that were looked at; there may be more")
     else:
         _show(what, answer if isinstance(answer, list) else [answer], what)
+
+
+def _show_plan(answer: dict[str, Any]) -> None:
+    # Planning takes a second to import, which the other answers do without.
+    from tamis.planning.plan_trees.operators import QueryPlan
+    from tamis.planning.plan_trees.text import plan_text
+
+    write(plan_text(QueryPlan.of(answer)))
 
 
 def _show(what: str, entries: list[dict[str, Any]], named: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import get_args
+from typing import NoReturn, get_args
 
 import click
 
@@ -12,7 +12,7 @@ from tamis.cli.common.output import write, write_json
 from tamis.cli.common.recordings import as_arrived_option, files_of, read_recordings
 from tamis.cli.common.sql_file import statements_of
 from tamis.errors import InputError, SqlErrors
-from tamis.offline.explain import asked_queries, explained
+from tamis.offline.explain import Explained, Plans, asked_queries, explained, planned
 from tamis.recordings.times import TimeUnit
 
 FLEET_HINT = (
@@ -26,10 +26,16 @@ FLEET_HINT = (
 Examples:
   tamis explain demo/first/alerts.sql
   tamis explain demo/first/alerts.sql --query condensation --json
+  tamis explain demo/first/alerts.sql --plan
 """
 )
 @click.argument("source", metavar="FILE.sql")
 @click.option("--query", metavar="NAME", help="Only the query of this name.")
+@click.option(
+    "--plan",
+    is_flag=True,
+    help="Show the physical plan instead: the operators of edges and joiner, what they keep, and bounds.",
+)
 @click.option(
     "--witness",
     "run_witness",
@@ -55,6 +61,7 @@ Examples:
 def command(
     source: str,
     query: str | None,
+    plan: bool,
     run_witness: bool,
     verbose: bool,
     inputs: tuple[str, ...],
@@ -69,6 +76,9 @@ def command(
     --witness shows that an unbounded query is unbounded: for more and more tuples of its example, it prints
     the number of states that any evaluator must distinguish, and the number of entries that Tamis would keep.
 
+    --plan shows a tree of operators for each query, as EXPLAIN of a database does: where each runs, what it
+    does, what it keeps between tuples, and its bound. The plan is that of a fleet with the whole file.
+
     A change of a stream or function is shown if a query would no longer be accepted with it.
 
     The exit code is 0 if every query is accepted, 1 if a query or a change is refused, and 2 if the file is
@@ -82,6 +92,12 @@ def command(
             raise InputError(f"{error.shown}\n{FLEET_HINT}") from error
         raise
     chosen = asked_queries(catalog, statements, query, source)
+    if plan:
+        others = {"--input": inputs, "--witness": run_witness, "--verbose": verbose}
+        if given := [name for name, value in others.items() if value]:
+            raise InputError("a plan has nothing of these", where=" ".join(given), hint="leave out --plan")
+        plans = planned(chosen, catalog)
+        _finish(plans, None if as_json else plans.text())
     files = files_of(inputs, source, catalog)
     recordings = (
         read_recordings(catalog, chosen, files, None, unit, complete=False, as_arrived=as_arrived)
@@ -89,8 +105,13 @@ def command(
         else {}
     )
     found = explained(chosen, catalog, statements, recordings, witness=run_witness)
-    if as_json:
+    _finish(found, None if as_json else found.text(verbose=verbose))
+
+
+def _finish(found: Explained | Plans, text: str | None) -> NoReturn:
+    """Print the text, or without one the JSON document, and end with the exit code."""
+    if text is None:
         write_json(found.document())
     else:
-        write(found.text(verbose=verbose))
+        write(text)
     sys.exit(0 if found.accepted else 1)

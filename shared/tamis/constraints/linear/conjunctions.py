@@ -135,7 +135,8 @@ class Projection:
 
 
 def irredundant(rows: Iterable[Linear]) -> tuple[Linear, ...]:
-    """The same conjunction without rows that the others imply, and with equations in place of opposite rows.
+    """An equivalent conjunction without rows that the others imply, and with equations in place of opposite
+    rows.
 
     A contradictory conjunction keeps its rows.
     """

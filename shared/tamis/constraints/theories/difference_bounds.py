@@ -147,7 +147,7 @@ def project(found: Zone, names: Collection[str]) -> Zone:
 
 
 def rename(found: Zone, names: Mapping[str, str]) -> Zone:
-    """The same zone with other names for variables."""
+    """The zone with other names for variables, sorted by the new names."""
     renamed = [names.get(name, name) for name in found.names]
     order = sorted(range(len(renamed)), key=renamed.__getitem__)
     nodes = [0, *(index + 1 for index in order)]

@@ -222,7 +222,7 @@ def _linear(terms: Mapping[str, Fraction], strict: bool, constant: Fraction) -> 
 
 
 def _merged(atoms: Iterable[Linear]) -> list[Linear]:
-    """The same inequalities, with an equality for each opposite pair."""
+    """Replace each pair of opposite inequalities by an equality."""
     out: dict[Linear, None] = {}
     for atom in atoms:
         opposite = Linear(tuple((name, -value) for name, value in atom.terms), "<=", -atom.constant)

@@ -81,7 +81,7 @@ def _projected_symbols(found: Symbols, names: Collection[str]) -> Symbols:
 
 
 def _renamed_symbols(found: Symbols, names: Mapping[str, str]) -> Symbols:
-    """The same conjunction with other names for variables."""
+    """The conjunction with other names for variables, in normal form."""
     renamed = conjunction_of_symbols(atom.renamed(names) for atom in found)
     assert renamed is not None  # the new names are distinct
     return renamed

@@ -226,9 +226,9 @@ class Accumulators:
 
     def take(self, items: Ints) -> PartialAggregates:
         """The current partial aggregates of some items."""
-        found: dict[Measure, NDArray[Any]] = {n: one.values[items] for n, one in self._sums.items()}
-        found.update({n: one.values[items] for n, one in self._extremes.items()})
-        return PartialAggregates(found)
+        aggregates: dict[Measure, NDArray[Any]] = {n: one.values[items] for n, one in self._sums.items()}
+        aggregates.update({n: one.values[items] for n, one in self._extremes.items()})
+        return PartialAggregates(aggregates)
 
     def add(self, items: Ints, new: PartialAggregates) -> PartialAggregates:
         """Add rows to items one by one; returns the partial aggregates of the item after each."""

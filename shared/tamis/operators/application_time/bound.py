@@ -29,14 +29,14 @@ def terms(timed: TimedQuery) -> tuple[Term, ...]:
     infinite if it depends on a declaration that is missing.
     """
     query = timed.query
-    found = [Term(query.aliases[i], (Factor(timed.arrivals[i].rows or 0, "rows"),)) for i in timed.statics]
+    summands = [Term(query.aliases[i], (Factor(timed.arrivals[i].rows or 0, "rows"),)) for i in timed.statics]
     for part in parts(timed):
         name = " with ".join(query.aliases[i] for i in part.members)
         many = tuple(_many(timed, part))
-        found += [Term(name, (*many, *one)) for one in _unlimited(part)]
+        summands += [Term(name, (*many, *one)) for one in _unlimited(part)]
     if query.distinct:
-        found.append(Term(None, tuple(_given(timed))))
-    return tuple(found)
+        summands.append(Term(None, tuple(_given(timed))))
+    return tuple(summands)
 
 
 def _unlimited(part: Part) -> Iterator[tuple[Factor, ...]]:
@@ -133,17 +133,17 @@ def reorder_buffer_terms(streams: Iterable[StreamDef]) -> tuple[Term, ...]:
     """A summand of the bound for each stream with event time."""
     timed = [stream for stream in streams if stream.time is not None]
     wait = max((stream.delay + stream.max_stall for stream in timed), default=0)
-    found = []
+    summands = []
     for stream in timed:
         if stream.max_ahead is None:
             count, within = math.inf, f"{seconds(wait)} + max_ahead({stream.name})"
         else:
             span = wait + stream.max_ahead
             count, within = Arrival(1, rate=rate_of(stream)).most_tuples(span), seconds(span)
-        found.append(
+        summands.append(
             Term(f"{stream.name} that wait for watermarks", (Factor(count, f"tuples within {within}"),))
         )
-    return tuple(found)
+    return tuple(summands)
 
 
 def static_limits(timed: TimedQuery, part: Part) -> Iterator[tuple[Coordinate, tuple[int, ...]]]:

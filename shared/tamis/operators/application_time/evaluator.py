@@ -140,13 +140,13 @@ class Evaluator:
         if not self._filters[occurrence].passes(values):
             return
         key = (*(values[node] for node in self.timed.query.own(occurrence)), shown)
-        found = self.statics[occurrence]
-        if key in found:
-            found[key].count += 1
+        entries = self.statics[occurrence]
+        if key in entries:
+            entries[key].count += 1
             return
         every: list[Shown] = [None] * len(self.timed.query.streams)
         every[occurrence] = shown
-        found[key] = entry = Entry(values, every)
+        entries[key] = entry = Entry(values, every)
         for (of, _), index in self._static_indexes.items():
             if of == occurrence:
                 index.add(entry)
@@ -236,12 +236,12 @@ class Evaluator:
         """For each stage, the conditions that can be tested there for the first time."""
         seen = {occurrence}
         left = list(self._conditions)
-        found: list[list[Condition]] = []
+        by_stage: list[list[Condition]] = []
         for joined in [(), *(stage.occurrences for stage in plan.stages)]:
             seen |= set(joined)
-            found.append([one for one in left if one.occurrences <= seen])
+            by_stage.append([one for one in left if one.occurrences <= seen])
             left = [one for one in left if not one.occurrences <= seen]
-        return found
+        return by_stage
 
     def _candidates(self, stage: Stage, values: Values) -> list[Entry]:
         key = tuple(values[b] + offset for b, offset in stage.theirs)  # type: ignore[operator]

@@ -90,7 +90,7 @@ def failing(part: Part) -> Violation | None:
 def components(timed: TimedQuery, occurrences: Iterable[int]) -> tuple[tuple[int, ...], ...]:
     """Occurrences grouped so that times are only compared within a group."""
     left = list(occurrences)
-    found = []
+    groups = []
     while left:
         group = {left.pop(0)}
         grown = True
@@ -99,8 +99,8 @@ def components(timed: TimedQuery, occurrences: Iterable[int]) -> tuple[tuple[int
             grown = bool(near)
             group |= near
             left = [y for y in left if y not in near]
-        found.append(tuple(sorted(group)))
-    return tuple(found)
+        groups.append(tuple(sorted(group)))
+    return tuple(groups)
 
 
 def _part(timed: TimedQuery, members: tuple[int, ...], missing: tuple[int, ...], ends: bool) -> Part:

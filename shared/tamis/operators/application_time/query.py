@@ -171,7 +171,9 @@ def whole(shown: Shown) -> Values:
 
 
 class ApplicationTimeQuery:
-    """A query in application time: see `StandingEvaluator`. `late`: see `CountsLate`."""
+    """A query in application time. `late` counts the tuples that came after the watermarks of all streams had
+    passed them, and so are in no row.
+    """
 
     def __init__(self, node: nodes.ApplicationTime, file_access: FileAccess) -> None:
         """Raises as `table_rows`."""
@@ -196,8 +198,9 @@ class ApplicationTimeQuery:
         self.late = 0
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `StandingEvaluator`. Tuples with event time wait. Tuples behind the watermarks of all streams
-        are late, because they can't be taken in order any more.
+        """Keep tuples with event time until the watermarks pass them; those behind the watermarks of all
+        streams are late and dropped. Tuples without event time are taken at once; returns the rows that they
+        complete.
         """
         if stream not in self.streams or not rows:
             return self._rows([], [])
@@ -210,15 +213,15 @@ class ApplicationTimeQuery:
         numbered = [self._branch(taker).values(taker[2], batch, rows) for taker in takers]
         time = self._time[stream]
         if not time:
-            found: list[Any] = []
+            combinations: list[Any] = []
             completed: list[int] = []
             for row in range(rows):
                 for at, taker in enumerate(takers):
                     if belongs[at][row]:
                         made = list(self._push(taker, numbered[at][row], values[taker[0]][row]))
-                        found += made
+                        combinations += made
                         completed += [row] * len(made)
-            return self._rows(found, completed)
+            return self._rows(combinations, completed)
         times = batch[time].data
         behind = times < self._clock
         if behind.any():
@@ -234,30 +237,32 @@ class ApplicationTimeQuery:
         return self._rows([], [])
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `StandingEvaluator`."""
+        """Take the waiting tuples that the watermarks of all streams have passed, in order of event time;
+        returns the rows that they complete, with the event times of the tuples that completed them.
+        """
         if stream not in self._watermarks or watermark <= self._watermarks[stream]:
             return self._rows([], [])
         self._watermarks[stream] = watermark
         clock = min(self._watermarks.values())
-        found: list[Found] = []
+        combinations: list[Found] = []
         times: list[int] = []
         while self._waiting and self._waiting[0][0] < clock:
             time, came, name, values, of = heapq.heappop(self._waiting)
             self._advance(time)
             for at, own in zip(of, self._nodes.pop(came), strict=True):
                 taker = self._takers[name][at]
-                found += self._push(taker, own, values[taker[0]])
-            times += [time] * (len(found) - len(times))
+                combinations += self._push(taker, own, values[taker[0]])
+            times += [time] * (len(combinations) - len(times))
         self._advance(clock)
-        return self._rows(found, [-1] * len(found), times)
+        return self._rows(combinations, [-1] * len(combinations), times)
 
     def entries(self) -> int:
-        """See `StandingEvaluator`. Tuples that wait are counted, too."""
+        """The number of entries of all alternatives, waiting tuples, and rows that DISTINCT remembers."""
         given = sum(len(one.rows) for one in (self._given, *self._own) if one is not None)
         return given + len(self._waiting) + sum(one.evaluator.entries for one in self._branches())
 
     def dump(self) -> bytes:
-        """See `StandingEvaluator`."""
+        """The watermarks, waiting tuples, entries and rows that DISTINCT remembers, as JSON."""
         kept = {
             "clock": self._clock,
             "watermarks": self._watermarks,
@@ -270,7 +275,7 @@ class ApplicationTimeQuery:
         return pack_state(self._form(), kept)
 
     def load(self, state: bytes) -> None:
-        """See `StandingEvaluator`."""
+        """Restore a dumped state. Raises RefusedError for the state of another query or version."""
         kept = unpack_state(state, self._form())
         self._watermarks, self._came, self.late = dict(kept["watermarks"]), kept["came"], kept["late"]
         self._advance(kept["clock"])

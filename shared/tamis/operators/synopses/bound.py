@@ -53,16 +53,16 @@ class Term:
 
 def terms(query: Conjunction, closure: Closure) -> tuple[Term, ...]:
     """The summands of the bound of a bounded query. A single stream without DISTINCT has none."""
-    found: list[Term] = []
+    summands: list[Term] = []
     real = [(i, alias) for i, alias in enumerate(query.aliases) if query.streams[i] != EXTREME_STREAM]
     if len(real) > 1:
         for occurrence, alias in real:
             for cell in cells(query, closure, occurrence):
                 needed = bucket_nodes(query, closure, occurrence)
-                found.append(Term(alias, factors(query, cell, needed)))
+                summands.append(Term(alias, factors(query, cell, needed)))
     if query.distinct or query.grouped:
-        found.append(Term(None, tuple(_kept(query, closure, query.projected)), query.grouped))
-    return tuple(found)
+        summands.append(Term(None, tuple(_kept(query, closure, query.projected)), query.grouped))
+    return tuple(summands)
 
 
 def entries(query: Conjunction, closure: Closure) -> Bound:

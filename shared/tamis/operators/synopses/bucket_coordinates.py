@@ -55,12 +55,12 @@ class Coordinate:
         term compares.
         """
         sign = self.sign
-        found = self.cap
+        coordinate = self.cap
         for node, weight in self.terms:
             one = values[node]
-            if one is not None and weight + sign * one < found:
-                found = weight + sign * one
-        return found
+            if one is not None and weight + sign * one < coordinate:
+                coordinate = weight + sign * one
+        return coordinate
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _coordinates(
     """The coordinates in which the tuples of an occurrence can differ, by its `own` nodes. Of coordinates
     that always agree up to a constant there is one.
     """
-    found: dict[object, Coordinate] = {}
+    by_shape: dict[object, Coordinate] = {}
     for node in range(1, query.size):
         if query.occurrence(node) == occurrence:
             continue
@@ -94,10 +94,10 @@ def _coordinates(
             if one is not None:
                 least = min(weight for _, weight in one.terms)
                 shape = (sign, one.cap - least, tuple((x, weight - least) for x, weight in one.terms))
-                kept = found.get(shape)
+                kept = by_shape.get(shape)
                 if kept is None or one.count < kept.count:
-                    found[shape] = one
-    return tuple(found.values())
+                    by_shape[shape] = one
+    return tuple(by_shape.values())
 
 
 def limit(closure: Closure, own: tuple[int, ...], node: int, sign: int) -> Coordinate | None:

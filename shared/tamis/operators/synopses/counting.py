@@ -119,10 +119,10 @@ class CountingSynopses:
         values = np.concatenate([self._values(part.columns, len(part.places)) for part in parts])
         order = np.lexsort((occurrence, place))
         events = Events(occurrence[order], np.concatenate(buckets)[order], values[order])
-        found = self._joined(events)
+        combinations = self._joined(events)
         counted = events.bucket >= 0
         self._buckets.last[events.occurrence[counted], events.bucket[counted]] = -1
-        return BatchJoin(place[order], events.occurrence, row[order], events.bucket, new, found)
+        return BatchJoin(place[order], events.occurrence, row[order], events.bucket, new, combinations)
 
     def restore(self, occurrence: int, columns: Columns, counts: Ints) -> None:
         """Put back all buckets of an occurrence: the columns of their first tuples, and their counts."""
@@ -138,21 +138,21 @@ class CountingSynopses:
 
     def _values(self, columns: Columns, rows: int) -> Ints:
         """The compared values of every tuple; the columns of other occurrences are 0."""
-        found = np.zeros((rows, len(self._columns)), np.int64)
+        values = np.zeros((rows, len(self._columns)), np.int64)
         for place, node in enumerate(self._columns):
             if node in columns:
-                found[:, place] = columns[node].data
-        return found
+                values[:, place] = columns[node].data
+        return values
 
     def _joined(self, events: Events) -> Found:
         self._make_room()
-        found = _room(2 * len(events.occurrence) + _FEWEST, len(self._numbers))
+        combinations = _room(2 * len(events.occurrence) + _FEWEST, len(self._numbers))
         event = used = 0
         while True:
-            event, used = joined(self._program, self._buckets, events, found, event, used)
+            event, used = joined(self._program, self._buckets, events, combinations, event, used)
             if event == len(events.occurrence):
-                return Found(*(one[:used] for one in found))
-            found = Found(*(grown(one, len(one) + 1) for one in found))
+                return Found(*(one[:used] for one in combinations))
+            combinations = Found(*(grown(one, len(one) + 1) for one in combinations))
 
     def _make_room(self) -> None:
         """Make room for all numbered buckets, and all chains that they can be in."""

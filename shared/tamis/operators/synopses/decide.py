@@ -196,9 +196,9 @@ def _conflict(graph: Mask, into: Edges, out: Edges) -> tuple[Reference, Referenc
     ):
         a: Side = "high" if first == "high" else "low"
         b: Side = "high" if second == "high" else "low"
-        found = _where(_at(into, a)[:, None] & _at(out, b)[None, :] & free)
-        if found is not None:
-            return _reference(into, found[0], True, a), _reference(out, found[1], False, b)
+        pair = _where(_at(into, a)[:, None] & _at(out, b)[None, :] & free)
+        if pair is not None:
+            return _reference(into, pair[0], True, a), _reference(out, pair[1], False, b)
     return None
 
 
@@ -206,9 +206,9 @@ def _ordered(edges: Edges, free: Mask) -> tuple[int, int, Side, Side] | None:
     """Two edges of one direction whose inner ends may lie far apart, with the first one's below."""
     sides: tuple[tuple[Side, Side], ...] = (("high", "high"), ("low", "low"), ("low", "high"))
     for first, second in sides:
-        found = _where(_at(edges, first)[:, None] & _at(edges, second)[None, :] & free)
-        if found is not None:
-            return found[0], found[1], first, second
+        pair = _where(_at(edges, first)[:, None] & _at(edges, second)[None, :] & free)
+        if pair is not None:
+            return pair[0], pair[1], first, second
     return None
 
 

@@ -49,14 +49,14 @@ class Join:
     def _checks(self, order: Sequence[int], at: int) -> list[Check]:
         """Conditions between the occurrence at one place of the order and those before it."""
         query, seen, here = self.query, set(order[:at]), order[at]
-        found = []
+        checks = []
         for one in query.differences:
             if one.left == 0 or one.right == 0:
                 continue
             left, right = query.occurrence(one.left), query.occurrence(one.right)
             if here in (left, right) and ({left, right} - {here}) <= seen and left != right:
-                found.append((left, one.left, right, one.right, one.bound))
-        return found
+                checks.append((left, one.left, right, one.right, one.bound))
+        return checks
 
     def _equal(self, order: Sequence[int], at: int) -> Equal:
         query, closure = self.query, self._closure

@@ -80,10 +80,10 @@ def existing_rows(
         masks = [passing(source, tuples[source.alias]) for source in definition.inputs]
     by_alias = {source.alias: mask for source, mask in zip(definition.inputs, masks, strict=True)}
     parts, awaited = _parts(definition), waits(definition)
-    found = _candidates(definition, tuples, by_alias, passed, until)
+    candidates = _candidates(definition, tuples, by_alias, passed, until)
     names = [source.alias for source in parts.rows]
-    times = times_of(tuples, found)
-    new = {alias: tuples[alias].new[found[alias]] for alias in names}
+    times = times_of(tuples, candidates)
+    new = {alias: tuples[alias].new[candidates[alias]] for alias in names}
     fresh = np.any(list(new.values()), axis=0)
     kept = decided(awaited, times, passed.now) & known(awaited, times, passed.complete)
     given = ~fresh & decided(awaited, times, passed.before)
@@ -93,7 +93,7 @@ def existing_rows(
             for alias in definition.exists
         }
         some = np.flatnonzero(given)
-        given[some] = _joined_by(definition, None, tuples, old, rows=_taken(found, some))
+        given[some] = _joined_by(definition, None, tuples, old, rows=_taken(candidates, some))
     kept &= ~given
     late = np.zeros(len(kept), np.bool_)
     for wait in awaited:
@@ -101,7 +101,7 @@ def existing_rows(
             behind = new[alias] & (times[alias] < passed.before[alias])
             late |= kept & behind & decided((wait,), times, passed.before)
     kept &= ~late
-    rows = _taken(found, np.flatnonzero(kept))
+    rows = _taken(candidates, np.flatnonzero(kept))
     for absence in definition.absences:
         rows = _taken(rows, np.flatnonzero(_comparable(absence, tuples, rows)))
         excluded = _joined_by(definition, absence, tuples, by_alias, rows=rows)

@@ -148,10 +148,10 @@ class Dispatch:
     def over(self, columns: Mapping[str, Vector], count: int) -> FilterResults:
         """The tuples, of `count`, that pass each filter; `columns` are by name."""
         many = len(self._base.rows)
-        found = np.ones((len(self), count), np.bool_)
-        failed = self._base.over(columns, found[:many])
-        failed |= {many + row: error for row, error in self._recent.over(columns, found[many:]).items()}
-        return FilterResults(found, failed)
+        passes = np.ones((len(self), count), np.bool_)
+        failed = self._base.over(columns, passes[:many])
+        failed |= {many + row: error for row, error in self._recent.over(columns, passes[many:]).items()}
+        return FilterResults(passes, failed)
 
 
 class _Boxed(NamedTuple):

@@ -38,15 +38,15 @@ class DictionaryEncoder:
         >>> DictionaryEncoder(["x"]).encode(["y", "x", None, "y"]).tolist()
         [1, 0, 2, 1]
         """
-        found = self.find(values)
-        new = np.flatnonzero(found < 0)
+        codes = self.find(values)
+        new = np.flatnonzero(codes < 0)
         if len(new):
             known = self._codes
             unknown = [values[row] for row in new.tolist()]
             for value in dict.fromkeys(unknown):
                 known[value] = len(known)
-            found[new] = self.find(unknown)
-        return found
+            codes[new] = self.find(unknown)
+        return codes
 
     def find(self, values: Sequence[Any]) -> Codes:
         """The codes of hashable values, -1 for values that have none.

@@ -92,8 +92,8 @@ def replay(
     if tests_existence(definition):
         chosen = list(existing_rows(definition, tuples, all_passed(definition)).rows)
     else:
-        found = list(combinations(definition, tuples))
-        chosen = [np.concatenate([block[i] for block in found] or [_none()]) for i in range(len(shown))]
+        blocks = list(combinations(definition, tuples))
+        chosen = [np.concatenate([block[i] for block in blocks] or [_none()]) for i in range(len(shown))]
     starts = None
     if definition.window is not None:
         stacked = [tuples[s.alias].times[rows] for s, rows in zip(definition.inputs, chosen, strict=True)]

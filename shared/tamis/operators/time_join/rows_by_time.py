@@ -40,7 +40,9 @@ _NEVER = -(1 << 62)
 
 
 class TimedJoin:
-    """See `StandingEvaluator`. `late` counts the tuples that came too late for some of their rows."""
+    """A join by time that gives its rows in order of event time. `late` counts the tuples that came too late
+    for some of their rows.
+    """
 
     def __init__(self, node: nodes.TimeJoin) -> None:
         self._node, self._first, self._window = node, node.first, node.window
@@ -56,7 +58,7 @@ class TimedJoin:
         self._clock = _NEVER
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `StandingEvaluator`. Only watermarks complete rows."""
+        """Keep the tuples that can still be in a row; rows come only with watermarks."""
         late = np.zeros(rows, np.bool_)
         for side in self._roles.get(stream, ()):
             keep, times = side.passing(batch, rows)
@@ -77,7 +79,9 @@ class TimedJoin:
         return np.maximum(first, start), np.minimum(last, start + self._window.size - 1)
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `StandingEvaluator`. The rows are in the order of their times."""
+        """Join the tuples of the first source that are now decided; returns their rows in order of event
+        time, which is that of the first source.
+        """
         if stream not in self._watermarks or watermark <= self._watermarks[stream]:
             return self._rows([])
         self._watermarks[stream] = watermark
@@ -90,8 +94,8 @@ class TimedJoin:
         if clock <= self._clock:
             return self._rows([])
         self._clock = clock
-        times, found = self._sides[self._first].waiting.remove_before(clock)
-        rows = self._rows(list(self._decided(times, found)) if len(times) else [])
+        times, columns = self._sides[self._first].waiting.remove_before(clock)
+        rows = self._rows(list(self._decided(times, columns)) if len(times) else [])
         for alias, side in self._sides.items():
             if alias != self._first:
                 side.waiting.remove_before(clock - self._upper[self._first, alias])
@@ -147,15 +151,15 @@ class TimedJoin:
 
     @property
     def passed(self) -> int | None:
-        """See `RowsInOrder`."""
+        """No later row has an event time before this one, in microseconds; None if nothing is decided yet."""
         return None if self._clock == _NEVER else self._clock
 
     def entries(self) -> int:
-        """See `StandingEvaluator`. Counts the tuples of all sources that are kept."""
+        """The number of kept tuples of all sources."""
         return sum(len(side.waiting) for side in self._sides.values())
 
     def dump(self) -> bytes:
-        """See `StandingEvaluator`."""
+        """The watermarks and all kept tuples, as JSON."""
         kept = {
             "clock": self._clock,
             "watermarks": self._watermarks,
@@ -165,7 +169,7 @@ class TimedJoin:
         return pack_state(self._form(), kept)
 
     def load(self, state: bytes) -> None:
-        """See `StandingEvaluator`."""
+        """Restore a dumped state. Raises RefusedError for the state of another query or version."""
         kept = unpack_state(state, self._form())
         self._clock, self._watermarks, self.late = kept["clock"], dict(kept["watermarks"]), kept["late"]
         for alias, side in self._sides.items():
@@ -197,9 +201,9 @@ class _Found:
 
     def with_partners(self, at: Ints, alias: str, times: Ints, own: Columns, rows: Ints) -> _Found:
         """The combinations `at`, each with the tuple of `alias` at the same place of `times` and `rows`."""
-        found = {name: vector.take(at) for name, vector in self.columns.items()}
-        found |= {name: vector.take(rows) for name, vector in own.items()}
-        return _Found({**{one: picked[at] for one, picked in self.times.items()}, alias: times}, found)
+        columns = {name: vector.take(at) for name, vector in self.columns.items()}
+        columns |= {name: vector.take(rows) for name, vector in own.items()}
+        return _Found({**{one: picked[at] for one, picked in self.times.items()}, alias: times}, columns)
 
     def meeting(self, conditions: Sequence[Expr]) -> _Found:
         """The combinations that meet all conditions."""

@@ -23,7 +23,7 @@ from tamis.plan.conjunction import with_extreme
 
 
 class SingleStreamAlternative:
-    """See `Alternative`."""
+    """Alternative over one stream: each tuple that meets the conditions is a row, and nothing is kept."""
 
     entries = 0
 
@@ -31,7 +31,7 @@ class SingleStreamAlternative:
         self._tuples, self._wanted = tuples, wanted
 
     def take(self, batches: Mapping[str, Batch], of: Ints) -> Matches:
-        """See `Alternative`."""
+        """The tuples that meet the conditions, each as a match of its own."""
         (stream,) = self._tuples.query.streams
         if stream not in batches:
             return Matches.none(self._wanted)
@@ -43,11 +43,11 @@ class SingleStreamAlternative:
         return Matches.single(places[at], columns, self._wanted)
 
     def dumped(self) -> list[Any]:
-        """See `Alternative`."""
+        """An empty list, because there is no state."""
         return []
 
     def restore(self, dumped: list[Any]) -> None:
-        """See `Alternative`."""
+        """Do nothing, because there is no state."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class _Arrivals:
 
 
 class DistinctAlternative:
-    """See `Alternative`."""
+    """Alternative over several streams under DISTINCT: each bucket keeps one tuple, which stands for all of
+    its tuples.
+    """
 
     def __init__(
         self,
@@ -79,11 +81,11 @@ class DistinctAlternative:
 
     @property
     def entries(self) -> int:
-        """See `Alternative`."""
+        """The number of entries of all synopses."""
         return self._evaluator.entries
 
     def take(self, batches: Mapping[str, Batch], of: Ints) -> Matches:
-        """See `Alternative`."""
+        """Push the tuples one by one; returns the combinations with kept tuples that they complete."""
         aliases, streams = self._query.aliases, self._query.streams
         found: list[list[Values]] = [[] for _ in aliases]
         places: list[int] = []
@@ -155,14 +157,14 @@ class DistinctAlternative:
         return found
 
     def dumped(self) -> list[Any]:
-        """See `Alternative`: all entries, by occurrence and cell."""
+        """The kept values of all entries as JSON, by occurrence and cell."""
         return [
             [[one.payload for one in cell.values()] for cell in synopsis.buckets]
             for synopsis in self._evaluator.synopses
         ]
 
     def restore(self, dumped: list[Any]) -> None:
-        """See `Alternative`."""
+        """Restore the dumped entries of all synopses."""
         for occurrence, (stream, cells) in enumerate(zip(self._query.streams, dumped, strict=True)):
             for cell, entries in enumerate(cells):
                 kept = [tuple(one) for one in entries]

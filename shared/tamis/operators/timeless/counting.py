@@ -27,7 +27,9 @@ from tamis.operators.timeless.matches import AlternativeTuples, Matches, Wanted
 
 
 class CountingAlternative:
-    """See `Alternative`."""
+    """Alternative over several streams with duplicates: each bucket keeps its first tuple, the number of its
+    tuples, and partial aggregates.
+    """
 
     def __init__(
         self, tuples: AlternativeTuples, joins: Sequence[Expr], kept: KeptColumns, wanted: Wanted
@@ -45,11 +47,13 @@ class CountingAlternative:
 
     @property
     def entries(self) -> int:
-        """See `Alternative`."""
+        """The number of buckets."""
         return self._counted.entries
 
     def take(self, batches: Mapping[str, Batch], of: Ints) -> Matches:
-        """See `Alternative`."""
+        """Count the tuples in their buckets; returns the combinations of tuples and buckets that they
+        complete.
+        """
         fresh, parts = [], []
         for i in range(len(self._query.streams)):
             columns_, places = self._fresh(i, batches, of)
@@ -107,17 +111,17 @@ class CountingAlternative:
         return PartialAggregates.concat([single, old, new]).take(at).times(made.counts(without=occurrence))
 
     def dumped(self) -> list[Any]:
-        """See `Alternative`. For each occurrence: the first tuples of buckets, counts, and tallies."""
-        found: list[Any] = []
+        """The first tuples of buckets, their counts and partial aggregates, as JSON, for each occurrence."""
+        by_occurrence: list[Any] = []
         for i, (alias, store) in enumerate(zip(self._query.aliases, self._stores, strict=True)):
             accumulators = [
                 one.dumped(len(store)) for column, one in self._accumulators.items() if column.alias == alias
             ]
-            found.append([store.dumped(), self._counted.counts(i).tolist(), accumulators])
-        return found
+            by_occurrence.append([store.dumped(), self._counted.counts(i).tolist(), accumulators])
+        return by_occurrence
 
     def restore(self, dumped: list[Any]) -> None:
-        """See `Alternative`."""
+        """Restore the dumped buckets of all occurrences."""
         for i, (alias, store, kept) in enumerate(zip(self._query.aliases, self._stores, dumped, strict=True)):
             shown, counts, accumulators = kept
             store.restore(shown, len(counts))
@@ -159,8 +163,8 @@ class _Combinations:
         at = np.empty(len(self), np.int64)
         at[own] = np.arange(len(new))
         at[~own] = len(new) + np.arange(len(old))
-        found = Vector.concat([new, old]).take(at)
-        return found if found.null is not None and found.null.any() else Vector(found.data)
+        values = Vector.concat([new, old]).take(at)
+        return values if values.null is not None and values.null.any() else Vector(values.data)
 
     def counts(self, without: int = -1) -> Integers:
         """For each combination, the number of combinations of tuples that it stands for, without the factor

@@ -124,11 +124,15 @@ class Groups:
         self._group_rows = GroupRows([expr.type for _, expr in grouping.select])
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `StandingEvaluator`."""
+        """Count the rows that the tuples complete; returns the new rows of the groups that each tuple
+        changed.
+        """
         return self.take_interleaved({stream: batch}, np.zeros(rows, np.int64))
 
     def take_interleaved(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
-        """See `InterleavedInput`."""
+        """Count the rows that interleaved tuples complete; returns the new rows of the groups that each tuple
+        changed.
+        """
         if self._grouping.computed:
             batches = self._with_values(batches, of)
         found = [self._filled(wanted, run.take(batches, of)) for wanted, run in self._runs]
@@ -145,11 +149,13 @@ class Groups:
         return wider
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `StandingEvaluator`. A watermark has no effect without time."""
+        """No rows: watermarks have no effect on streams without event time."""
         return self._changes(Matches.none(self._wanted))
 
     def entries(self) -> int:
-        """See `StandingEvaluator`. Counts entries of alternatives, groups, and values that groups need."""
+        """The number of entries of all alternatives, and for each group the number of values that its
+        aggregates need, at least one.
+        """
         groups = len(self._keys)
         own = np.zeros(groups, np.int64)
         for values in self._values.values():
@@ -157,7 +163,7 @@ class Groups:
         return sum(run.entries for _, run in self._runs) + int(np.maximum(own, 1).sum())
 
     def dump(self) -> bytes:
-        """See `StandingEvaluator`."""
+        """The entries of all alternatives and the groups, as JSON."""
         groups = len(self._keys)
         kept = [
             [number_to_text(one) for one in self._rows.values[:groups].tolist()],
@@ -169,7 +175,7 @@ class Groups:
         return pack_state(self._form(), [[run.dumped() for _, run in self._runs], kept])
 
     def load(self, state: bytes) -> None:
-        """See `StandingEvaluator`."""
+        """Restore a dumped state. Raises RefusedError for the state of another query or version."""
         runs, (rows, keys, accumulators, values, shown) = unpack_state(state, self._form())
         for (_, run), kept in zip(self._runs, runs, strict=True):
             run.restore(kept)

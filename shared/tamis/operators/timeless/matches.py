@@ -127,16 +127,16 @@ class AlternativeTuples:
         alternative.
         """
         query = self.query
-        found = passing(self._conditions[occurrence], query.aliases[occurrence], batch, rows)
-        at = np.flatnonzero(found)
+        belongs = passing(self._conditions[occurrence], query.aliases[occurrence], batch, rows)
+        at = np.flatnonzero(belongs)
         if len(at):
             codes = dict(self._constants)
             columns = {
                 node: as_numbers(batch[query.nodes[node - 1].column].take(at), codes)
                 for node in query.own(occurrence)
             }
-            found[at] = self._filters[occurrence].keeps(columns, len(at))
-        return found
+            belongs[at] = self._filters[occurrence].keeps(columns, len(at))
+        return belongs
 
     def columns(self, wanted: Iterable[int], batch: Batch) -> dict[int, Coded]:
         """The values of nodes of one occurrence; equal values have the same number in every batch."""

@@ -31,28 +31,30 @@ class SelectProjectJoin:
         self._alternatives = alternatives(node.matching, self._kept, self._wanted)
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `StandingEvaluator`."""
+        """The rows that the tuples complete; with DISTINCT only new rows."""
         return self.take_interleaved({stream: batch}, np.zeros(rows, np.int64))
 
     def take_interleaved(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
-        """See `InterleavedInput`."""
+        """The rows that interleaved tuples complete, in the order of these tuples; with DISTINCT only new
+        rows.
+        """
         return self._rows([one.take(batches, of) for one in self._alternatives])
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `StandingEvaluator`. A watermark has no effect without time."""
+        """No rows: watermarks have no effect on streams without event time."""
         return self._rows([])
 
     def entries(self) -> int:
-        """See `StandingEvaluator`."""
+        """The number of entries of all alternatives, and of rows that DISTINCT remembers."""
         given = 0 if self._given is None else len(self._given.rows)
         return sum(one.entries for one in self._alternatives) + given
 
     def dump(self) -> bytes:
-        """See `StandingEvaluator`."""
+        """The entries of all alternatives and the rows that DISTINCT remembers, as JSON."""
         return pack_state(self.form(), self.dumped())
 
     def load(self, state: bytes) -> None:
-        """See `StandingEvaluator`."""
+        """Restore a dumped state. Raises RefusedError for the state of another query or version."""
         self.restore(unpack_state(state, self.form()))
 
     def form(self) -> list[Any]:
@@ -74,11 +76,11 @@ class SelectProjectJoin:
             self._given.restore(given)
 
     def _rows(self, parts: Sequence[Matches]) -> Rows:
-        found = Matches.merged([Matches.none(self._wanted), *parts])
-        at = np.repeat(np.arange(len(found.places)), found.weights.astype(np.int64))
-        made = {name: vector.take(at) for name, vector in found.columns.items()}
+        matches = Matches.merged([Matches.none(self._wanted), *parts])
+        at = np.repeat(np.arange(len(matches.places)), matches.weights.astype(np.int64))
+        made = {name: vector.take(at) for name, vector in matches.columns.items()}
         selected = {name: evaluate(expr, made, len(at)) for name, expr in self._select}
-        rows = Rows(selected, found.places[at])
+        rows = Rows(selected, matches.places[at])
         return rows if self._given is None else rows.take(self._given.new(list(selected.values())))
 
 
@@ -94,28 +96,30 @@ class Union:
         self.streams = frozenset().union(*(member.streams for member in self._members))
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `StandingEvaluator`."""
+        """The rows of all SELECTs that the tuples complete; UNION without ALL gives only new rows."""
         return self.take_interleaved({stream: batch}, np.zeros(rows, np.int64))
 
     def take_interleaved(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
-        """See `InterleavedInput`."""
+        """The rows of all SELECTs that interleaved tuples complete, in the order of these tuples. UNION
+        without ALL gives only new rows.
+        """
         return self._merged([one.take_interleaved(batches, of) for one in self._members])
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `StandingEvaluator`."""
+        """No rows: watermarks have no effect on streams without event time."""
         return self._merged([one.advance(stream, watermark) for one in self._members])
 
     def entries(self) -> int:
-        """See `StandingEvaluator`."""
+        """The number of entries of all SELECTs, and of rows that UNION without ALL remembers."""
         return sum(one.entries() for one in self._members) + (len(self._given.rows) if self._given else 0)
 
     def dump(self) -> bytes:
-        """See `StandingEvaluator`."""
+        """The states of all SELECTs and the rows that UNION without ALL remembers, as JSON."""
         given = None if self._given is None else self._given.dumped()
         return pack_state(self._form(), [[one.dumped() for one in self._members], given])
 
     def load(self, state: bytes) -> None:
-        """See `StandingEvaluator`."""
+        """Restore a dumped state. Raises RefusedError for the state of another query or version."""
         members, given = unpack_state(state, self._form())
         for member, dumped in zip(self._members, members, strict=True):
             member.restore(dumped)

@@ -151,19 +151,20 @@ class GroupRows:
         """Forget groups and texts that no entry of these tables uses any more; returns the tables with the
         numbers that they then have.
         """
-        found = [list(tables) for tables in kept]
-        if self.groups.sparse(sum(len(tables[0]) for tables in found)):
-            renamed = self.groups.keep(np.concatenate([_codes(tables[0], 1) for tables in found]))
-            found = [
-                [one.with_keys(one.keys[0], renamed[_codes(one, 1)]) for one in tables] for tables in found
+        remaining = [list(tables) for tables in kept]
+        if self.groups.sparse(sum(len(tables[0]) for tables in remaining)):
+            renamed = self.groups.keep(np.concatenate([_codes(tables[0], 1) for tables in remaining]))
+            remaining = [
+                [one.with_keys(one.keys[0], renamed[_codes(one, 1)]) for one in tables]
+                for tables in remaining
             ]
         for i, texts in enumerate(self._texts):
-            if texts.sparse(sum(len(tables[i]) for tables in found)):
-                renamed = texts.keep(np.concatenate([_codes(tables[i], 2) for tables in found]))
-                for tables in found:
+            if texts.sparse(sum(len(tables[i]) for tables in remaining)):
+                renamed = texts.keep(np.concatenate([_codes(tables[i], 2) for tables in remaining]))
+                for tables in remaining:
                     own = tables[i]
                     tables[i] = PartialTable((*own.keys[:2], renamed[_codes(own, 2)]), own.measures)
-        return found
+        return remaining
 
     def entries(self, tables: Tables) -> int:
         """The number of groups, and of the values that `median` or `count(DISTINCT)` needs."""

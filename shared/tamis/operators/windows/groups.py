@@ -57,8 +57,8 @@ class Panes:
 
     def of(self, times: Places) -> Places:
         """The panes of times in microseconds."""
-        found: Places = (times - self.window.offset) // self.window.slide
-        return found
+        panes: Places = (times - self.window.offset) // self.window.slide
+        return panes
 
     def ended(self, watermark: int) -> int:
         """The last window that ends at the watermark or before."""
@@ -160,8 +160,8 @@ def _windows(partial: Partial, table: PartialTable, block: tuple[int, int], pane
 
 
 class WindowedGroups:
-    """See `StandingEvaluator`. `late` counts the tuples that arrived after one of their windows had ended,
-    and so are missing in its row.
+    """Aggregates of windows, with a row for each window and group once the window has ended. `late` counts
+    the tuples that arrived after one of their windows had ended, and so are missing in its row.
     """
 
     def __init__(self, node: nodes.Windows, file_access: FileAccess) -> None:
@@ -180,7 +180,7 @@ class WindowedGroups:
         self._ended: int | None = None  # the last window that has
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `StandingEvaluator`. Only the watermark completes rows."""
+        """Count the tuples in their panes; rows come only with the watermark."""
         columns = {(self._alias, name): vector for name, vector in batch.items()}
         pane = self._panes.of(np.asarray(batch[self._time].data, np.int64))
         late = np.zeros(rows, np.bool_)
@@ -201,9 +201,7 @@ class WindowedGroups:
             self._tables = self._of.added(self._tables, pane, self._of.counted(values, len(pane)))
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `StandingEvaluator`: the rows of the windows that have ended, in order of their ends and
-        groups.
-        """
+        """The rows of the windows that the watermark ends, in order of their ends and groups."""
         last = self._panes.ended(watermark)
         if self._ended is not None and last <= self._ended:
             return self._of.nothing
@@ -229,24 +227,24 @@ class WindowedGroups:
 
     @property
     def passed(self) -> int | None:
-        """See `RowsInOrder`: the last microsecond of the next window that ends."""
+        """The last microsecond of the next window that ends; None before the first watermark."""
         if self._ended is None:
             return None
         return int(self._panes.ends(np.array([self._ended + 1]))[0]) - 1
 
     def entries(self) -> int:
-        """See `StandingEvaluator`: groups of panes, and each value that `median` or `count(DISTINCT)` needs.
-        The rows of tables aren't counted.
+        """The number of groups of panes, and of the values that `median` or `count(DISTINCT)` needs. The rows
+        of tables aren't counted.
         """
         return self._of.entries(self._tables)
 
     def dump(self) -> bytes:
-        """See `StandingEvaluator`."""
+        """The last window that has ended, the number of late tuples, and the groups of panes, as JSON."""
         state = [self._ended, self.late, *self._of.dump_values(), self._of.dump(self._tables)]
         return pack_state(self._form(), state)
 
     def load(self, state: bytes) -> None:
-        """See `StandingEvaluator`."""
+        """Restore a dumped state. Raises RefusedError for the state of another query or version."""
         self._ended, self.late, groups, texts, tables = unpack_state(state, self._form())
         self._of.restore_values(groups, texts)
         self._tables = self._of.restored(tables)

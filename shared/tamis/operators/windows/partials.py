@@ -215,21 +215,21 @@ class Partial:
         starts = batch.starts
         if not len(starts):
             return self.empty()
-        found: list[Array] = []
+        measures: list[Array] = []
         for measure in self.measures:
             if measure == "count":
-                found.append(np.diff(np.append(starts, len(batch.pane))))
+                measures.append(np.diff(np.append(starts, len(batch.pane))))
                 continue
             assert values is not None
             double = values.dtype.kind == "f"
             if measure == "total":
-                found.append(of_doubles(values, starts) if double else of_whole(values, starts))
+                measures.append(of_doubles(values, starts) if double else of_whole(values, starts))
             elif measure == "squares":
                 squares = squares_of_doubles if double else squares_of_whole
-                found.append(squares(values, starts))
+                measures.append(squares(values, starts))
             else:
-                found.append(_WAYS[measure].reduceat(values, starts))
-        return PartialTable((batch.pane[starts], batch.group[starts]), tuple(found))
+                measures.append(_WAYS[measure].reduceat(values, starts))
+        return PartialTable((batch.pane[starts], batch.group[starts]), tuple(measures))
 
     def added(self, table: PartialTable, new: PartialTable) -> PartialTable:
         """The table with a batch added; only the panes that the batch touches are sorted again."""

@@ -59,8 +59,9 @@ def _no_runs() -> Runs:
 
 
 class SessionGroups:
-    """See `StandingEvaluator`. `late` counts the tuples that are in no session, because they came after the
-    watermark had passed them and no session was open that began before them.
+    """Aggregates of sessions, with a row for each session and group once the session has ended. `late` counts
+    the tuples that are in no session, because they came after the watermark had passed them and no session
+    was open that began before them.
     """
 
     def __init__(self, node: nodes.Sessions) -> None:
@@ -81,7 +82,9 @@ class SessionGroups:
         self._key_of: Places = np.empty(0, np.int64)  # the number of the key of each group
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
-        """See `StandingEvaluator`. Only the watermark completes rows."""
+        """Count tuples behind the watermark in open sessions, and keep the others as pending; rows come only
+        with the watermark.
+        """
         columns = {(self._alias, name): vector for name, vector in batch.items()}
         for _, found in self._conditions.rows(columns, rows):
             times = np.asarray(found[self._alias, self._time].data, np.int64)
@@ -133,8 +136,8 @@ class SessionGroups:
         return self._key_of[groups]
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """See `StandingEvaluator`: the rows of the sessions that have ended, in order of their ends and
-        groups.
+        """Move the pending tuples that the watermark has passed to their sessions; returns the rows of the
+        sessions that have ended, in order of their ends and groups.
         """
         if watermark <= self._mark:
             return self._of.nothing
@@ -235,13 +238,13 @@ class SessionGroups:
             self._runs = Runs(renamed[order], self._runs.first[order], self._runs.last[order])
 
     def entries(self) -> int:
-        """See `StandingEvaluator`: pending tuples and groups, each with the values that `median` or
-        `count(DISTINCT)` needs, and the sessions that have begun.
+        """The number of pending tuples and groups of open sessions, of the values that `median` or
+        `count(DISTINCT)` needs, and of runs.
         """
         return self._of.entries(self._pending) + self._of.entries(self._open) + len(self._runs.keys)
 
     def dump(self) -> bytes:
-        """See `StandingEvaluator`."""
+        """The watermark, the number of late tuples, the pending tuples, open sessions and runs, as JSON."""
         values = self._keys.values()
         runs = [
             [values[key] for key in self._runs.keys.tolist()],
@@ -252,7 +255,7 @@ class SessionGroups:
         return pack_state(self._form(), [self._mark, self.late, *self._of.dump_values(), *tables, runs])
 
     def load(self, state: bytes) -> None:
-        """See `StandingEvaluator`."""
+        """Restore a dumped state. Raises RefusedError for the state of another query or version."""
         kept = unpack_state(state, self._form())
         self._mark, self.late, groups, texts, waiting, begun, (keys, first, last) = kept
         self._of.restore_values(groups, texts)

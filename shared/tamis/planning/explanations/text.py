@@ -17,7 +17,7 @@ from tamis.planning.join_bounds import TIME_BOUNDED
 from tamis.planning.refused_changes import RefusedChange
 from tamis.printable import printable
 
-_WIDTH = 100
+WIDTH = 100
 _GROWTH_HEADS = ("states to distinguish", "entries kept by Tamis")
 # Where a sentence of a reason begins: such a text is a list of reasons.
 _NEXT_SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
@@ -27,22 +27,22 @@ def text(explained: Explanation, *, verbose: bool = False) -> str:
     """The explanation for people. `verbose` adds the proofs, the compared values and the formulas."""
     lines = [f"{explained.kind} {explained.name}: {'accepted' if explained.accepted else 'REFUSED'}"]
     for sentence in _sentences(explained.reason):
-        lines += _wrapped(sentence, "  ")
+        lines += wrapped(sentence, "  ")
     for warning in explained.warnings:
-        lines += _wrapped(f"warning: {warning}", "  ")
+        lines += wrapped(f"warning: {warning}", "  ")
     if explained.accepted and explained.history:
         for sentence in _sentences(explained.history):
-            lines += _wrapped(sentence, "  ")
+            lines += wrapped(sentence, "  ")
     if explained.accepted:
         notes = _common_notes(explained.streams)
         for source in explained.streams:
             lines += _source(source, notes, verbose)
-        lines += _wrapped(". ".join(notes), "  ") if notes else []
+        lines += wrapped(". ".join(notes), "  ") if notes else []
     lines += _memory(explained.memory, verbose, told=explained.reason)
     if verbose and not explained.accepted:
         for sentence in _sentences(explained.memory.reason):
             if sentence not in _sentences(explained.reason):
-                lines += _wrapped(sentence, "    ")
+                lines += wrapped(sentence, "    ")
     lines += _growth(explained.growth or ())
     return "\n".join(map(printable, lines))
 
@@ -52,9 +52,9 @@ def refused_change(change: RefusedChange) -> str:
     lines = [f"{change.statement} ({change.position}): REFUSED"]
     for query in change.queries:
         what = f"{query.kind} {query.name} would no longer be accepted: {query.reason}"
-        lines += _wrapped(what, "  ")
+        lines += wrapped(what, "  ")
         for repair in query.repairs:
-            lines += _wrapped(f"it would be accepted with {repair}", "    ")
+            lines += wrapped(f"it would be accepted with {repair}", "    ")
     return "\n".join(map(printable, lines))
 
 
@@ -70,40 +70,41 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str], verbose: bool) 
     """The lines of one source, without the notes that are printed elsewhere."""
     name = source.stream if source.alias == source.stream else f"{source.stream} as {source.alias}"
     reason = ". ".join(note for note in _sentences(source.reason) if note not in elsewhere)
-    yield from _wrapped(f"{name}: {reason}", "  ")
+    yield from wrapped(f"{name}: {reason}", "  ")
     if source.watched is not None:
         for line in WatchedSource.of(source.watched).lines():
-            yield from _wrapped(line, "    ")
+            yield from wrapped(line, "    ")
     if source.window is not None:
-        yield from _wrapped(_windows(source.window), "    ")
+        yield from wrapped(windows_text(source.window), "    ")
     if source.session is not None:
-        yield from _wrapped(_sessions(source.session), "    ")
+        yield from wrapped(sessions_text(source.session), "    ")
     if source.interval is not None:
         proved = not str(source.certificate).startswith(("heuristic", "trusted"))
         if verbose or not proved:
             what = f"omission interval {seconds(source.interval)}, " if source.window is None else ""
-            yield from _wrapped(f"{what}{'proof' if proved else 'certificate'}: {source.certificate}", "    ")
+            yield from wrapped(f"{what}{'proof' if proved else 'certificate'}: {source.certificate}", "    ")
         if verbose:
-            yield from _wrapped(f"value {source.value}", "    ")
+            yield from wrapped(f"value {source.value}", "    ")
         elif source.watched is not None and not source.constant and source.sides is not None:
-            yield from _wrapped(f"readings are compared by the value {source.value}", "    ")
+            yield from wrapped(f"readings are compared by the value {source.value}", "    ")
     if source.key:
-        yield from _wrapped(f"for each {', '.join(source.key)}", "    ")
+        yield from wrapped(f"for each {', '.join(source.key)}", "    ")
     if source.predicate is not None:
-        yield from _wrapped(f"of tuples with {source.predicate}", "    ")
+        yield from wrapped(f"of tuples with {source.predicate}", "    ")
     if source.implied is not None:
-        yield from _wrapped(f"the other conditions imply {source.implied_predicate}", "    ")
+        yield from wrapped(f"the other conditions imply {source.implied_predicate}", "    ")
     if source.selectivity is not None:
         share, basis = source.selectivity.share, source.selectivity.estimated_from
         yield f"    an estimated {100 * share:.3g} % of all, by {basis}"
-    yield from _wrapped(_dropped(source), "    ")
-    yield from _wrapped(_without_delay(source.measured), "    ")
-    yield from _wrapped(_calls(source.measured), "    ")
+    yield from wrapped(_dropped(source), "    ")
+    yield from wrapped(_without_delay(source.measured), "    ")
+    yield from wrapped(_calls(source.measured), "    ")
     for change in source.advice:
-        yield from _wrapped(f"to omit more: {change}", "    ")
+        yield from wrapped(f"to omit more: {change}", "    ")
 
 
-def _windows(window: Window) -> str:
+def windows_text(window: Window) -> str:
+    """Size and slide of windows, for people."""
     size, slide = seconds(window.size), seconds(window.slide)
     later = f", from {seconds(window.offset)} after 1970-01-01 00:00 UTC on" if window.offset else ""
     if window.cumulative:
@@ -111,7 +112,8 @@ def _windows(window: Window) -> str:
     return f"windows of {size}{'' if size == slide else f' every {slide}'}{later}"
 
 
-def _sessions(session: Session) -> str:
+def sessions_text(session: Session) -> str:
+    """The keys and the gap of sessions, for people."""
     of = f"for each {', '.join(session.by)}" if session.by else "of all tuples"
     cut = f", cut after {seconds(session.greatest)}" if session.greatest is not None else ""
     return f"sessions {of}: tuples at most {seconds(session.gap)} apart{cut}"
@@ -173,17 +175,17 @@ def _memory(memory: Memory, verbose: bool, told: str) -> Iterator[str]:
     yield f"  {memory_verdict(memory)}"
     if memory.verdict == "bounded":
         for sentence in _sentences(memory.reason) if memory.reason != told else ():
-            yield from _wrapped(sentence, "    ")
+            yield from wrapped(sentence, "    ")
         if memory.bound != 0 and verbose:
             own = (TIME_BOUNDED, windows.WINDOWED, sessions.SESSIONS, latest_values.LATEST)
             described = memory.theorem in own
             rule = memory.theorem if described else f"bound ({memory.theorem})"
-            yield from _wrapped(f"{rule}: {memory.formula}", "    ")
+            yield from wrapped(f"{rule}: {memory.formula}", "    ")
     what = "have a number" if memory.verdict == "bounded" else "be bounded"
     for repair in memory.repairs:
-        yield from _wrapped(f"would {what} with: {repair}", "    ")
+        yield from wrapped(f"would {what} with: {repair}", "    ")
     if memory.witness is not None:
-        yield from _wrapped(f"example: {memory.witness}", "    ")
+        yield from wrapped(f"example: {memory.witness}", "    ")
 
 
 def _growth(growth: Sequence[Growth]) -> Iterator[str]:
@@ -204,5 +206,6 @@ def _sentences(reason: str) -> list[str]:
     return [one.removesuffix(".") for one in _NEXT_SENTENCE.split(reason)]
 
 
-def _wrapped(line: str, indent: str) -> list[str]:
-    return textwrap.wrap(line, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+def wrapped(line: str, indent: str) -> list[str]:
+    """A line as lines of the width of explanations; the further ones are indented by two more characters."""
+    return textwrap.wrap(line, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")

@@ -62,16 +62,17 @@ def _streams(query: Query) -> tuple[str, ...]:
 
 def _part(part: Subquery, aggregates: tuple[Aggregate, ...]) -> nodes.GroupsPart:
     alternatives = (one for one, _, _ in part.alternatives(aggregates))
-    found = matching(part.translation, alternatives)
+    combinations = matching(part.translation, alternatives)
     if part.extreme is not None:
         aggregate = aggregates[part.extreme]
         assert aggregate.column is not None, "an extreme is one of a column"
         node = part.translation.columns.index(aggregate.column) + 1
         kind: Extreme = "max" if aggregate.function == "max" else "min"
-        found = replace(
-            found, alternatives=tuple(replace(one, extreme=(node, kind)) for one in found.alternatives)
+        combinations = replace(
+            combinations,
+            alternatives=tuple(replace(one, extreme=(node, kind)) for one in combinations.alternatives),
         )
-    return nodes.GroupsPart(found, part.counted, part.extreme)
+    return nodes.GroupsPart(combinations, part.counted, part.extreme)
 
 
 def matching(translation: Translation, alternatives: Iterable[Minimal]) -> nodes.Matching:

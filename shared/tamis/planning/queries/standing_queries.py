@@ -1,4 +1,4 @@
-"""A standing query in the form in which the fleet runs it: its streams, its partition key, and its SQL."""
+"""A standing query in the form in which the fleet runs it: its streams, its partition key, and its node."""
 
 from __future__ import annotations
 

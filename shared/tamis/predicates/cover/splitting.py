@@ -84,7 +84,7 @@ def split(lo: Int32s, hi: Int32s, lower: Int32s, upper: Int32s, los: Int32s, his
 
 @njit(cache=True, nogil=True)
 def with_room(rows: Int32s, wanted: int) -> Int32s:
-    """The same rows, with room for `wanted` rows."""
+    """The array of rows, or a larger copy if it has no room for `wanted` rows."""
     if wanted <= len(rows):
         return rows
     more = np.empty((2 * wanted, rows.shape[1]), rows.dtype)

@@ -269,8 +269,9 @@ def _lengths(text: Text, tokens: Sequence[Token], call: tuple[int, int]) -> list
 
 
 def _of_ekuiper(name: str, given: Sequence[str]) -> list[str] | None:
-    """The same for a window of eKuiper: its unit, size and slide, or the greatest length and gap of
-    sessions.
+    """The lengths that a window of eKuiper names, each as INTERVAL: the slide, if there is one, and the size;
+    of sessions only the gap. None for arguments of another number or form. `given`: the arguments, of which
+    the first one is the unit.
     """
     unit = _SHORT_UNITS.get(given[0].upper()) if given else None
     numbers = [f"INTERVAL '{one}' {unit}" for one in given[1:] if one.isdecimal()]

@@ -117,14 +117,14 @@ class ExpressionResolver:
         return result
 
     def without_aggregates(self, node: exp.Expr) -> Expr | None:
-        """The same for an expression over single tuples: the argument of an aggregate, or an item of GROUP
-        BY.
+        """The typed expression of a syntax tree over single tuples, without aggregates: the argument of an
+        aggregate, or an item of GROUP BY. None if a mistake was reported.
         """
         inner = ExpressionResolver(self.context, self.scope, series=self.series)
         return inner.resolve(node)
 
     def condition(self, node: exp.Expr, what: str) -> Expr | None:
-        """The same for a condition, which messages call `what`."""
+        """The condition of a syntax tree, which messages call `what`; None if a mistake was reported."""
         expr = self.resolve(node)
         return None if expr is None else checked(self.context, node, operators.condition, expr, what)
 

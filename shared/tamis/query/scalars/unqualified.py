@@ -26,7 +26,9 @@ class UnqualifiedNames:
         self.complete = complete
 
     def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
-        """See `Scope`."""
+        """The column with this name. None for a qualified or unknown name, which is reported; an unknown name
+        only if the definitions are complete.
+        """
         if table is None and name.text in self.columns:
             return Column("", name.text, self.columns[name.text])
         if table is not None:

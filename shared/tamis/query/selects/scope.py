@@ -96,7 +96,9 @@ class FromScope:
         return any(item.columns is None or name in item.columns for item in self.items)
 
     def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
-        """See `tamis.query.scalars.scopes.Scope`."""
+        """The expression for a column of the visible items; None if a mistake was reported, or the columns of
+        an item aren't known.
+        """
         if table is not None:
             return self._qualified(context, node, table, name)
         visible = self.items[: self.visible]
@@ -181,7 +183,9 @@ class WithOutputs:
     outputs: tuple[Output, ...]
 
     def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
-        """See `tamis.query.scalars.scopes.Scope`."""
+        """The expression for a column of FROM or, if FROM lacks an unqualified name, of SELECT; None if a
+        mistake was reported.
+        """
         if table is None and not self.scope.has(name.text):
             for output in self.outputs:
                 if output.name == name.text:

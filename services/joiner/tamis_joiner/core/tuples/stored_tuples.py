@@ -40,11 +40,11 @@ class StoredTuples(Tuples):
         return StoredTuples(columns=columns, **{name: getattr(self, name)[rows] for name in _ARRAYS})
 
     def as_old(self) -> StoredTuples:
-        """The same tuples, marked as seen by an earlier call (`new` is False)."""
+        """A copy that marks all tuples as seen by an earlier call (`new` is False)."""
         return replace(self, new=np.zeros(len(self), np.bool_))
 
     def without_slots(self) -> StoredTuples:
-        """The same tuples, as if their filters had never been evaluated."""
+        """A copy that marks the filters of all tuples as not evaluated (`NO_SLOT`)."""
         return replace(self, slots=np.full(len(self), NO_SLOT))
 
 

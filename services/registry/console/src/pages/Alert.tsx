@@ -1,4 +1,4 @@
-/** An alert: its state, the explanation, episodes and alarms, and the commands that change it. */
+/** An alert: its state, explanation and plan, episodes and alarms, and the commands that change it. */
 import type { AlertDocument, ExplainedSource } from "../api/documents";
 import { useExplained } from "../api/explained";
 import { useLive } from "../api/live";
@@ -8,6 +8,7 @@ import { Commands } from "../components/Commands";
 import { Explanation } from "../components/Explanation";
 import { JoinerState } from "../components/JoinerState";
 import { Links } from "../components/Links";
+import { PhysicalPlan } from "../components/PhysicalPlan";
 import { ProblemMessage } from "../components/ProblemMessage";
 import { Reasons } from "../components/Reasons";
 import { Section } from "../components/Section";
@@ -51,6 +52,7 @@ export function Alert({ name }: { name: string }) {
               <pre class="sql">{alert.sql}</pre>
             </Section>
           </div>
+          <PhysicalPlan alert={alert.name} />
           {alert.sharing && <Sharing alert={alert.name} sharing={alert.sharing} />}
           <JoinerState alert={alert.name} />
           <Section title="Active from" note="The event time from which each shard serves the alert.">

@@ -89,7 +89,7 @@ def pattern_documents(view: View) -> list[Document]:
 
 
 def whole_pattern_documents(view: View) -> list[Document]:
-    """The same with the SQL."""
+    """Every pattern and folder of patterns, in the order of creation, with its SQL."""
     return [_pattern_document(view, stored) for stored in view.state.of_kind("pattern")]
 
 

@@ -70,7 +70,12 @@ def open_episode(reader: NewestReader, beginning: str) -> AcknowledgedEpisode:
 
 
 def chosen(beginning: str, events: Sequence[Event], *, complete: bool) -> AcknowledgedEpisode:
-    """The same for events that begin so, the newest first. `complete`: there are no others."""
+    """The only open episode among these events, whose identities begin with `beginning`; the newest event is
+    first. `complete`: no other event begins so; otherwise a whole identity without an open episode is
+    returned as it is.
+
+    Raises MissingError if there is none, InputError if there are several.
+    """
     newest: dict[str, Event] = {}
     for event in events:
         newest.setdefault(event.episode.identity, event)

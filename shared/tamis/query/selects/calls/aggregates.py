@@ -52,7 +52,10 @@ class Aggregates:
     def call(
         self, context: Context, node: exp.Expr, name: str, argument: Resolve, only: Expr | None
     ) -> Expr | None:
-        """See `tamis.query.scalars.scopes.AggregateCalls`."""
+        """The expression for the value of an aggregate, which is added to those of the query; None if a
+        mistake was reported. `node` is the call, or its WITHIN GROUP; `argument` resolves its argument over
+        single tuples; `only` is the condition of its FILTER.
+        """
         self.first_call = self.first_call or node
         for inner in node.find_all(exp.Anonymous):
             known = str(inner.this).lower()

@@ -48,7 +48,9 @@ class Similarities:
     add: Callable[[str, Watch], None]
 
     def call(self, context: Context, node: exp.Expr, name: str) -> Expr | None:
-        """See `tamis.query.scalars.scopes.SeriesCalls`."""
+        """Add the watch of a call to its source, and return the column for its value; for `similar` the
+        condition that its distance isn't NULL. None if a mistake was reported.
+        """
         found = self._watch(context, node, name)
         if found is None:
             return None

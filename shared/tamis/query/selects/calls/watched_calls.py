@@ -38,11 +38,15 @@ class WatchedCalls:
             known.append(watch)
 
     def call(self, context: Context, node: exp.Expr, name: str, scope: Scope) -> Expr | None:
-        """See `tamis.query.scalars.scopes.SeriesCalls`."""
+        """Add the watch of a call of similar, similarity, scale, shift or pattern, and return the expression
+        for its value; None if a mistake was reported.
+        """
         return Similarities(from_scope(scope), self._tree, self._add).call(context, node, name)
 
     def window(self, context: Context, node: exp.Expr, scope: Scope) -> Expr | None:
-        """See `tamis.query.scalars.scopes.SeriesCalls`."""
+        """Add the watch of a window function, and return the column for its value; None if a mistake was
+        reported.
+        """
         return replace(self.windows, scope=from_scope(scope)).call(context, node)
 
     def sources(

@@ -99,7 +99,9 @@ class WindowCalls:
     keys: list[frozenset[Column]] = field(default_factory=list)  # PARTITION BY of each call
 
     def call(self, context: Context, node: exp.Expr) -> Expr | None:
-        """See `tamis.query.scalars.scopes.SeriesCalls.window`."""
+        """Add the watch of a window function, function(…) OVER (…), to its source, and return the column for
+        its value; None if a mistake was reported.
+        """
         self.clauses.setdefault(self.clause, node)
         function, only = node.this, None
         if isinstance(function, exp.Filter):

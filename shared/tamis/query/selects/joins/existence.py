@@ -57,7 +57,10 @@ class InnerScope(FromScope):
     joined: bool = False
 
     def column(self, context: Context, node: exp.Expr, table: Name | None, name: Name) -> Expr | None:
-        """See `tamis.query.scalars.scopes.Scope`."""
+        """The expression for a column of the subquery's own FROM or, if that lacks the name, of the query
+        around it. If `joined`, an unqualified name that both have is a mistake. None if a mistake was
+        reported.
+        """
         if any(item.columns is None for item in self.items):
             return None
         if table is not None and table.text not in {item.alias for item in self.items}:
@@ -137,7 +140,7 @@ class ExistenceTests:
     hidden: Hidden = field(default_factory=Hidden)
 
     def within(self, scope: FromScope) -> ExistenceTests:
-        """The same tests, for a clause with this scope."""
+        """The tests for a clause with this scope; they add their sources to the `hidden` of all clauses."""
         return replace(self, scope=scope)
 
     def after_join(self, join: exp.Expr, scope: FromScope) -> FromScope | None:
@@ -315,17 +318,15 @@ class ExistenceTests:
 
 
 class _NoSeries:
-    """Refuses calls over the readings of a key, which can't stand under EXISTS: see
-    `tamis.query.scalars.scopes.SeriesCalls`.
-    """
+    """Calls over the readings of a key under EXISTS, each of which is reported as a mistake."""
 
     def call(self, context: Context, node: exp.Expr, name: str, scope: Scope) -> None:
-        """See the class."""
+        """Report a call of similar, similarity, scale, shift or pattern as a mistake."""
         hint = "write it in the WHERE of the query, beside EXISTS"
         context.error_once(f"{name} is not supported under EXISTS", node, hint)
 
     def window(self, context: Context, node: exp.Expr, scope: Scope) -> None:
-        """See the class."""
+        """Report a window function as a mistake."""
         hint = "write it in the WHERE of the query, beside EXISTS"
         context.error_once("window functions are not supported under EXISTS", node, hint)
 
