@@ -12,12 +12,15 @@ from tamis.declarations.definitions import ColumnDef, TableDef
 from tamis.declarations.file_access import FileAccess
 from tamis.declarations.streams import StreamDef
 from tamis.errors import InputError, RefusedError
+from tamis.identity_cache import IdentityCache
 from tamis.plan.nodes import Table
 from tamis.recordings.files import format_of
 from tamis.recordings.typed import Recording, read_recording
 
 # Every operator keeps the whole relation; `FileAccess` limits the bytes of its file.
 MOST_ROWS = 1_000_000
+# Tables whose rows are remembered.
+_TABLES = 4
 
 
 def table_rows(table: Table, file_access: FileAccess) -> Recording:
@@ -40,7 +43,16 @@ def table_rows(table: Table, file_access: FileAccess) -> Recording:
 
 
 def digest(rows: Recording) -> str:
-    """A number of all values of a relation, as text."""
+    """A number of all values of a relation, as text. It is computed once for rows that are read once: each
+    partition of the joiner asks for it.
+    """
+    return _DIGESTS.one(rows, lambda: _digest(rows))
+
+
+_DIGESTS = IdentityCache[str](_TABLES)
+
+
+def _digest(rows: Recording) -> str:
     values = [[name, vector.to_list()] for name, vector in sorted(rows.columns.items())]
     return hashlib.sha256(orjson.dumps(values)).hexdigest()
 
@@ -57,7 +69,7 @@ def read_table(table: TableDef, file_access: FileAccess) -> Recording:
     return _rows(table, path, (status.st_mtime_ns, status.st_size, status.st_ino))
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=_TABLES)
 def _rows(table: TableDef, path: str, _version: tuple[int, int, int]) -> Recording:
     """The rows of a file, read once for a query that is explained, decided and compiled."""
     where = f"table {table.name}, path {table.path}"

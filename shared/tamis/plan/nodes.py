@@ -216,6 +216,11 @@ class Matching:
     joins: tuple[Expr, ...] = ()
     codes: tuple[Text, ...] = ()
 
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The numbers of the constant texts in conjunctions."""
+        return {text: number for number, text in enumerate(self.codes)}
+
 
 @dataclass(frozen=True)
 class Rows:

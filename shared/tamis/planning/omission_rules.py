@@ -70,10 +70,29 @@ class Source:
     analysis: Analysis
     keys: Keys
 
-    @property
+    @cached_property
     def absence(self) -> AbsentPart | None:
         """The NOT EXISTS that the source is under."""
         return self.analysis.absent.get(self.alias)
+
+    @cached_property
+    def interval(self) -> int | None:
+        """The omission interval in microseconds: tuples that are at most so far apart may replace those
+        between them. 0 or less if there is none, None if it is infinite.
+        """
+        analysis = self.analysis
+        if analysis.window is not None:
+            # Whatever the others are, it may be replaced by any tuple of the same window.
+            return analysis.window.size
+        if analysis.within is not None:
+            # Each span of this length that has an alarm keeps one: that of its greatest or its least value.
+            return analysis.within
+        if self.silence is not None:
+            return self.silence - 1
+        if self.absence is None:
+            return omission_interval(self.alias, _base(analysis), analysis.bounds)
+        bounds = (*analysis.bounds, *self.absence.bounds)
+        return omission_interval(self.alias, (*_base(analysis), *self.absence.aliases), bounds)
 
     @cached_property
     def silence(self) -> int | None:
@@ -112,8 +131,8 @@ def bounded_within_windows(source: Source) -> str | None:
 
 
 def without_interval(source: Source) -> str | None:
-    """The bounds on times leave no interval in which a tuple joins (`interval`)."""
-    length = interval(source)
+    """The bounds on times leave no interval in which a tuple joins (`Source.interval`)."""
+    length = source.interval
     if length is None:
         return "no partner bounds the times at which it joins from both sides"
     if length <= 0:
@@ -135,25 +154,6 @@ RULES: tuple[Callable[[Source], str | None], ...] = (
 )
 
 
-def interval(source: Source) -> int | None:
-    """The omission interval in microseconds: tuples that are at most so far apart may replace those between
-    them. 0 or less if there is none, None if it is infinite.
-    """
-    analysis = source.analysis
-    if analysis.window is not None:
-        # Whatever the others are, it may be replaced by any tuple of the same window.
-        return analysis.window.size
-    if analysis.within is not None:
-        # Each span of this length that has an alarm keeps one: that of its greatest or its least value.
-        return analysis.within
-    if source.silence is not None:
-        return source.silence - 1
-    if source.absence is None:
-        return omission_interval(source.alias, _base(analysis), analysis.bounds)
-    bounds = (*analysis.bounds, *source.absence.bounds)
-    return omission_interval(source.alias, (*_base(analysis), *source.absence.aliases), bounds)
-
-
 def _decide(source: Source, heuristic: bool, work: QueryEffort) -> Omission:
     alias, analysis, keys = source.alias, source.analysis, source.keys
     predicates = analysis.predicates
@@ -167,7 +167,7 @@ def _decide(source: Source, heuristic: bool, work: QueryEffort) -> Omission:
     against = next((reason for rule in RULES if (reason := rule(source)) is not None), None)
     if against is not None:
         return nothing(against)
-    length = interval(source)
+    length = source.interval
     assert length is not None, "there is an interval: see `without_interval`"
     absence, effort = source.absence, work.certificate()
     conditions = analysis.conditions if absence is None else absence.conditions

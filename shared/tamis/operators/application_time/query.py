@@ -55,7 +55,7 @@ class Branch:
         self.query, self.kept = timed.query, kept
         self.conditions = node.conditions
         self.stands = dict(node.stands)
-        self._codes = {text: number for number, text in enumerate(matching.codes)}
+        self._codes = matching.numbers
         query = self.query
         joins = [Condition(self._occurrences(expr), self._hold(expr)) for expr in matching.joins]
         self.evaluator = Evaluator(timed, joins)
@@ -130,7 +130,7 @@ class Select:
         self.source = dict(node.sources)
         self.kept = kept_columns(node.kept)
         self._relations = {name: relations[name] for name in self.source.values() if name in relations}
-        codes = {text: number for number, text in enumerate(node.matching.codes)}
+        codes = node.matching.numbers
         arrivals: dict[str, tuple[str | None, None]] = {
             name: (time or None, None) for name, time in times.items()
         }

@@ -185,7 +185,7 @@ def alternatives(matching: nodes.Matching, kept: KeptColumns, wanted: Wanted) ->
 def _alternative(
     node: nodes.Alternative, matching: nodes.Matching, kept: KeptColumns, wanted: Wanted
 ) -> Alternative:
-    tuples = AlternativeTuples(node, matching.codes)
+    tuples = AlternativeTuples(node, matching.numbers)
     match node.keeps:
         case "nothing":
             return SingleStreamAlternative(tuples, wanted)

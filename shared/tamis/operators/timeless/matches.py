@@ -107,12 +107,13 @@ class Alternative(Protocol):
 class AlternativeTuples:
     """The tuples of an alternative, by the occurrences of their streams."""
 
-    def __init__(self, node: nodes.Alternative, codes: Sequence[str]) -> None:
+    def __init__(self, node: nodes.Alternative, constants: Mapping[str, int]) -> None:
+        """`constants`: the numbers of the constant texts in the conjunction."""
         self.query = query = node.conjunction
         closure = query.closure()
         assert closure is not None, "an alternative doesn't contradict itself"
         self.closure = closure
-        self._constants = {text: number for number, text in enumerate(codes)}
+        self._constants = constants
         # Codes of texts in the columns that define buckets: no more than entries have.
         self._texts: TextCodes = dict(self._constants)
         self._conditions = node.conditions

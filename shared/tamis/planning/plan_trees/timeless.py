@@ -10,7 +10,7 @@ from tamis.expressions.nodes import Call, Expr, conjuncts
 from tamis.expressions.sql_text import to_sql
 from tamis.operators.synopses.bound import Term, terms
 from tamis.plan import nodes
-from tamis.plan.conjunction import Conjunction, with_extreme
+from tamis.plan.conjunction import with_extreme
 from tamis.plan.omission import bare
 from tamis.planning.plan_trees.differences import joined, named, needed_values
 from tamis.planning.plan_trees.operators import Details, PlanBound, PlanOperator
@@ -34,7 +34,7 @@ def rows_tree(node: nodes.Rows, sources: Sources) -> PlanOperator:
     tree = PlanOperator("Project", "joiner", "", (("select", selected(node.select)),), inputs=(found,))
     if not node.distinct:
         return tree
-    return _distinct(tree, _given(one.conjunction for one in node.matching.alternatives))
+    return _distinct(tree, _given(node.matching.alternatives))
 
 
 def union_tree(node: nodes.Union, sources: Sources) -> PlanOperator:
@@ -43,23 +43,14 @@ def union_tree(node: nodes.Union, sources: Sources) -> PlanOperator:
     tree = PlanOperator("Union", "joiner", inputs=members)
     if not node.distinct:
         return tree
-    every = (one.conjunction for member in node.members for one in member.matching.alternatives)
-    return _distinct(tree, _given(every))
+    return _distinct(tree, _given(one for member in node.members for one in member.matching.alternatives))
 
 
 def groups_tree(node: nodes.Groups, sources: Sources) -> PlanOperator:
     """The operators of aggregates over streams without time."""
     details = grouping_details(node.grouping)
     parts = tuple(_alternatives(part.matching, sources, _gives(part, node)) for part in node.parts)
-    groups = _sum(
-        [
-            term
-            for part in node.parts
-            for one in part.matching.alternatives
-            for term in _terms(one, one.conjunction)
-            if term.alias is None
-        ]
-    )
+    groups = _given(one for part in node.parts for one in part.matching.alternatives)
     kept = "each group, with its partial aggregates and its last row"
     return PlanOperator("Groups", "joiner", "", details, kept, groups, parts)
 
@@ -137,7 +128,7 @@ def _alternative(
     if node.keeps == "nothing":
         return PlanOperator("Filter", "joiner", "", details, inputs=inputs) if details else inputs[0]
     # Rates, which the bound in application time needs, are not in the plan.
-    bound = None if timed else _sum([one for one in _terms(node, query) if one.alias is not None])
+    bound = None if timed else _sum([one for one in _terms(node) if one.alias is not None])
     which = f" of {needed_values(query)}" if query.needed else ""
     if node.keeps == "representatives":
         kept = f"of each group of limited values{which}, the tuples that stand for all"
@@ -162,9 +153,9 @@ def _own_conditions(node: nodes.Alternative, sent: Mapping[str, Expr | None]) ->
     return " AND ".join(dict.fromkeys(texts))
 
 
-def _terms(node: nodes.Alternative, query: Conjunction) -> Sequence[Term]:
+def _terms(node: nodes.Alternative) -> Sequence[Term]:
     """The summands of the bound of an alternative; none if it isn't bounded."""
-    query = named(query)
+    query = named(node.conjunction)
     closure = query.closure()
     if closure is None:
         return ()
@@ -173,14 +164,9 @@ def _terms(node: nodes.Alternative, query: Conjunction) -> Sequence[Term]:
     return terms(query, closure)
 
 
-def _given(every: Iterable[Conjunction]) -> PlanBound | None:
-    """The bound of the rows that DISTINCT remembers."""
-    found: list[Term] = []
-    for query in map(named, every):
-        closure = query.closure()
-        if closure is not None:
-            found += [one for one in terms(query, closure) if one.alias is None]
-    return _sum(found)
+def _given(every: Iterable[nodes.Alternative]) -> PlanBound | None:
+    """The bound of what is kept of rows: those that DISTINCT remembers, or their groups."""
+    return _sum([term for one in every for term in _terms(one) if term.alias is None])
 
 
 def _sum(every: Sequence[Term]) -> PlanBound | None:
