@@ -83,7 +83,7 @@ class StandingEvaluator(Protocol):
         """The whole state."""
 
     def load(self, state: bytes) -> None:
-        """Continue from a state that an evaluator of the same SQL dumped; this evaluator must have empty
+        """Continue from a state that an operator of the same query dumped; this evaluator must have empty
         state.
 
         Raises RefusedError if the state belongs to another release or another query.

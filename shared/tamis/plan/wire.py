@@ -192,8 +192,8 @@ class WireType(Generic[T]):
             if value is not UNSET:
                 given[name] = value if read is None else read(value, f"{place}.{name}")
         found = self._kind(**given)
-        if (wrong_ := _inconsistent(found)) is not None:
-            raise InputError(wrong_, where=place, hint=HINT)
+        if (reason := _inconsistent(found)) is not None:
+            raise InputError(reason, where=place, hint=HINT)
         return found
 
     def read_cached(self, data: Raw, place: str) -> T:

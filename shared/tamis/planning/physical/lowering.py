@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import assert_never
 
 from tamis.bounded.application_time.verdict import open_ended
@@ -95,7 +94,7 @@ def standing_node(sql: str, name: str, file_access: FileAccess = UNRESTRICTED) -
     if they define no query of this name, or if it is a join by time; RefusedError if a table is outside of
     the permitted directories.
     """
-    catalog = _catalog(sql, file_access)
+    catalog = replace(catalog_of(sql), file_access=file_access)
     queries: dict[str, AlertDef | DerivedDef] = {**catalog.derived, **catalog.alerts}
     if name not in queries:
         raise InputError(f"no query {name!r} is defined", where="standing query")
@@ -103,12 +102,6 @@ def standing_node(sql: str, name: str, file_access: FileAccess = UNRESTRICTED) -
     if node is None:
         raise InputError(f"query {name!r} is a join by time, which keeps no synopses", where="standing query")
     return node
-
-
-# A joiner compiles the same query once for each of its partitions.
-@lru_cache(maxsize=1_000)
-def _catalog(sql: str, file_access: FileAccess) -> Catalog:
-    return replace(catalog_of(sql), file_access=file_access)
 
 
 def standing_evaluator(sql: str, name: str, file_access: FileAccess = UNRESTRICTED) -> StandingEvaluator:

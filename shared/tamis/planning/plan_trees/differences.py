@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tamis.expressions.sql_text import identifier
 from tamis.plan.conjunction import Conjunction, Node
-from tamis.planning.plan_trees.words import distance, listed
+from tamis.planning.plan_trees.words import distance
 
 _NUMBER = 0  # the node that stands for the number 0
 
@@ -76,4 +76,4 @@ def _plus(offset: int) -> str:
 
 def needed_values(query: Conjunction) -> str:
     """The columns whose values are kept as they are."""
-    return listed(query.name(node) for node in query.needed)
+    return ", ".join(query.name(node) for node in query.needed)

@@ -20,7 +20,6 @@ from tamis.planning.plan_trees.words import (
     detail,
     equalities,
     further,
-    listed,
     named_output,
 )
 
@@ -64,10 +63,10 @@ def grouping_details(grouping: nodes.Grouping) -> Details:
         text = over_aggregates(substitute(expr, meaning), grouping.aggregates, meaning)
         chosen.append(named_output(name, expr, text))
     return (
-        *detail("group by", listed(to_sql(meaning(column)) for column in grouping.by)),
-        *detail("aggregates", listed(dict.fromkeys(aggregates))),
+        *detail("group by", ", ".join(to_sql(meaning(column)) for column in grouping.by)),
+        *detail("aggregates", ", ".join(dict.fromkeys(aggregates))),
         *detail("having", having),
-        ("select", listed(chosen)),
+        ("select", ", ".join(chosen)),
     )
 
 
@@ -87,7 +86,7 @@ def _meaning(grouping: nodes.Grouping) -> Callable[[Column], Expr]:
 def _values(grouping: nodes.Grouping) -> str:
     """Aggregates that need more than a number for each group."""
     whole = [one for one in grouping.aggregates if needs_all_values(one)]
-    named = listed(dict.fromkeys(aggregate_text(one, _meaning(grouping)) for one in whole))
+    named = ", ".join(dict.fromkeys(aggregate_text(one, _meaning(grouping)) for one in whole))
     return f", with the values of {named}" if named else ""
 
 

@@ -24,18 +24,13 @@ def condition(parts: Iterable[Expr]) -> str:
 
 def selected(select: Outputs) -> str:
     """The columns of SELECT."""
-    return listed(named_output(name, expr, to_sql(expr)) for name, expr in select)
+    return ", ".join(named_output(name, expr, to_sql(expr)) for name, expr in select)
 
 
 def named_output(name: str, expr: Expr, text: str) -> str:
     """A column of SELECT, whose expression is shown as `text`."""
     same = isinstance(expr, Column) and expr.name == name
     return text if same else f"{text} AS {identifier(name)}"
-
-
-def listed(texts: Iterable[str]) -> str:
-    """Texts with commas between them."""
-    return ", ".join(texts)
 
 
 def equalities(pairs: Iterable[tuple[Expr, Expr]]) -> str:
@@ -59,7 +54,7 @@ def is_not_null(expr: Expr) -> bool:
 
 def column_names(names: Sequence[str]) -> str:
     """Names of columns."""
-    return listed(map(identifier, names))
+    return ", ".join(map(identifier, names))
 
 
 def distance(later: str, earlier: str, least: int | None, most: int | None) -> str:
