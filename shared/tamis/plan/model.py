@@ -18,7 +18,7 @@ from tamis.declarations.definitions import Window
 from tamis.declarations.watches import AnyWatch, Watch, WindowFunction
 from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import Column, Expr, Type
-from tamis.plan.nodes import Node
+from tamis.plan.nodes import Grouping, Node
 
 Sides = Literal["both", "above", "below"]
 # Numbers and texts without one of these types are numbers from 0 and texts of at most 1,000 characters.
@@ -50,6 +50,39 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class PaneGrid:
+    """The boundaries of panes that one query needs: the times `offset + n * slide`, in microseconds.
+
+    `query` ("alert@version") counts from plan version `version` on, until the version `until` that replaces
+    it.
+    """
+
+    query: str
+    version: Positive
+    slide: Positive
+    offset: Signed = 0
+    until: int | None = None
+
+    def serves(self, version: int) -> bool:
+        """True if the query counts readings that are read under this plan version."""
+        return self.version <= version and (self.until is None or version < self.until)
+
+
+@dataclass(frozen=True)
+class PartialAggregation:
+    """What edges publish in place of tuples, for window aggregates with the same filter and groups: partial
+    aggregates of panes, by cuts (docs/cuts.md).
+
+    `grouping` has the columns of groups, the aggregates of all readers, and the columns that are computed for
+    both, all with the empty alias; it has no SELECT and no HAVING. A pane begins at each boundary of any
+    grid.
+    """
+
+    grouping: Grouping
+    grids: tuple[PaneGrid, ...]
+
+
+@dataclass(frozen=True)
 class TopicPlan:
     """One shared topic of a stream, or the topic of a derived stream.
 
@@ -67,6 +100,9 @@ class TopicPlan:
     counted: bool = False
     # The number of its values' schema in the schema registry; None for JSON.
     schema: int | None = None
+    # All of its readers are aggregates of windows that edges can begin: partial aggregates take the place of
+    # tuples. A shard that has published tuples to it goes on until it can change without loss.
+    partials: PartialAggregation | None = None
 
     @property
     def fields(self) -> dict[str, str]:

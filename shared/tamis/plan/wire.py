@@ -27,7 +27,7 @@ from tamis.expressions.json_form import from_json, to_json
 from tamis.expressions.nodes import Call, Column, Expr, Literal
 from tamis.plan import conjunction, nodes
 from tamis.plan.conjunction import Conjunction, Difference, Unequal
-from tamis.plan.model import Definition, Entry, StandingQuery, StreamColumn
+from tamis.plan.model import Definition, Entry, PartialAggregation, StandingQuery, StreamColumn
 from tamis.plan.nodes import Alternative
 
 LONGEST = 1_000  # characters of a name
@@ -76,6 +76,7 @@ _LATER = frozenset(
         "former",
         "origin",
         "begin",
+        "partials",
     )
 )
 
@@ -269,6 +270,8 @@ def _inconsistent(value: object) -> str | None:
             return "expected an offset less than the distance of starts"
         case Conjunction():
             return value.inconsistent()
+        case PartialAggregation() if not value.grids or value.grouping.select or value.grouping.having:
+            return "expected grids, and neither SELECT nor HAVING"
         case nodes.Union() | nodes.ApplicationTime() if not value.members:
             return "expected a SELECT"
         case Alternative():
