@@ -73,7 +73,7 @@ class Places:
 
     @cached_property
     def _answer(self) -> ClusterMetadata | UnavailableError:
-        """What Kafka says of its cluster, or why it says nothing. No check waits for a second answer."""
+        """The cluster, or why Kafka doesn't answer, which no check waits for a second time."""
         try:
             return self._admin.list_topics(timeout=TIMEOUT_SECONDS)
         except KafkaException as error:
