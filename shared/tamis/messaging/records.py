@@ -169,6 +169,8 @@ class Ack:
     # True of a shard that never had a reading, and whose stream the configuration of the edge doesn't name:
     # nobody knows if readings will come this way. None from an earlier release.
     unused: bool | None = None
+    # True of an edge that can publish partial aggregates; None from an earlier release.
+    partials: bool | None = True
 
     def to_bytes(self) -> bytes:
         """The record's value."""
