@@ -40,11 +40,12 @@ def row_bytes(rows: PaneRows, grouping: Grouping) -> Places:
 
 def _entry_bytes(partial: Partial, table: PartialTable) -> Places:
     """The bytes of each entry of a table."""
-    total = np.full(len(table), _WHOLE)
+    total: Places = np.full(len(table), _WHOLE)
     if partial.each:
         return total + _bytes(table.keys[2])
     if partial.order is not None:
-        return total + sum(map(_bytes, table.measures))
+        order, values = table.measures
+        return total + _bytes(order) + _bytes(values)
     for name, measure in zip(partial.measures, table.measures, strict=True):
         total += _sum_bytes(measure) if name in EXACT_SUMS else _bytes(measure)
     # The value of a row of one reading is written in place of its sums.

@@ -14,7 +14,7 @@ from tamis.operators.windows.table import PartialTable, Places
 # New entries of a table are merged with it when there are so many, and as many as it has.
 _MANY = 4_096
 # Bytes of a Python object that a table refers to, such as a short text.
-OBJECT = 60
+_OBJECT = 60
 
 
 class SlotTables:
@@ -78,8 +78,8 @@ class SlotTables:
     @property
     def bytes(self) -> int:
         """The memory that they take up, about."""
-        held = OBJECT * 3 * len(self._texts)
+        held = _OBJECT * 3 * len(self._texts)
         for table in (self._table, *self._new):
             for array in (*table.keys, *table.measures):
-                held += array.nbytes + (OBJECT * len(array) if array.dtype.kind == "O" else 0)
+                held += array.nbytes + (_OBJECT * len(array) if array.dtype.kind == "O" else 0)
         return held
