@@ -155,8 +155,8 @@ class Ack:
     earliest: Integer | None = None
     # The failing sources of the edge, each with the reason; None if none fails.
     failing: dict[Text, str] | None = None
-    # Tuples by the edge's decision (published, omitted, filtered, late, dead) since it began to serve the
-    # shard. They begin again at 0 when the edge restarts or the shard moves. Of a shard that isn't listed:
+    # Tuples by the edge's decision (published, omitted, filtered, late, dead, aggregated) since it began to
+    # serve the shard. They begin again at 0 when the edge restarts or the shard moves. Of a shard that isn't listed:
     # empty if it never had a reading.
     tuples: dict[Text, Count] | None = None
     # Event time before which the shard's readings are late, in microseconds; None without event time.
@@ -169,6 +169,8 @@ class Ack:
     # True of a shard that never had a reading, and whose stream the configuration of the edge doesn't name:
     # nobody knows if readings will come this way. None from an earlier release.
     unused: bool | None = None
+    # True of an edge that can publish partial aggregates; None from an earlier release.
+    partials: bool | None = True
 
     def to_bytes(self) -> bytes:
         """The record's value."""

@@ -144,7 +144,7 @@ def test_what_http_accepted_survives_a_kill(bench: Bench) -> None:
         ],
     )[-1]
     assert newest.tuples is not None and newest.tuples["published"] > 0
-    assert set(newest.tuples) == {"published", "omitted", "filtered", "late", "dead"}
+    assert set(newest.tuples) == {"published", "omitted", "filtered", "late", "dead", "aggregated"}
     edge.stop()
 
 

@@ -269,6 +269,11 @@ class Registry:
         gone = membership.declare_gone(draft, self.seen, now, n)
         came = membership.list_waiting(draft, self.seen, now, n)
         if not (left or gone or came):
+            if self._built is not None and self._built.has_partials:
+                possible = self._takes_partials(draft)
+                if possible is not self._built.partials:
+                    what = f"{'all' if possible else 'not all'} services can exchange partial aggregates"
+                    return self._change(draft, now, (what,))
             if done := self.silences.over(now):
                 return Change(self.state, {}, silences=done)
             return self._written_again(now)
@@ -300,11 +305,15 @@ class Registry:
 
     # ----
 
+    def _takes_partials(self, draft: State) -> bool:
+        listed = (name for name, shard in draft.shards.items() if shard.since is not None)
+        return self.seen.takes_partials(listed)
+
     def _change(self, draft: State, now: int, why: tuple[str, ...], always: bool = False) -> Change:
         n = draft.version + 1
         forget_unread(draft)
         membership.list_waiting(draft, self.seen, now, n)
-        built = plan_draft(self._planner, draft, n, self._built)
+        built = plan_draft(self._planner, draft, n, self._built, partials=self._takes_partials(draft))
         built = with_schemas(built, draft, self._planner.register)
         plan = built.plan
         if not always and replace(plan, version=self.plan.version) == self.plan:

@@ -43,8 +43,8 @@ from tamis.plan.model import PaneGrid
 from tamis.plan.nodes import Grouping
 from tamis.plan.nodes import Windows as Node
 from tamis.planning.physical.lowering import lowered
-from tamis.planning.physical.partial_groupings import mergeable, united
 from tamis.query.parse import catalog_of
+from tamis.sharing.partial_groupings import mergeable, united
 
 _EMPTY = -(2**60)
 

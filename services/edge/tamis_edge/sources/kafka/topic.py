@@ -120,10 +120,10 @@ class KafkaTopic(Source):
             self._take(messages, now)
         except KafkaException as error:
             # The group's committed offsets could not be read: join it anew.
-            _log.warning("joining the group again", topic=self._source.topic, error=str(error))
-            self._shards.clear()
-            self._consumer.unsubscribe()
-            self.start()
+            self._join_again(str(error))
+        if self._commits.unknown:
+            self._commits.unknown = False
+            self._join_again("a commit failed, and may still be stored")
         for shard in self._shards.values():
             if shard.started and not shard.paused and shard.full:
                 self.pause(shard)
@@ -131,6 +131,12 @@ class KafkaTopic(Source):
                 self.resume(shard, None)
         self._ask_for_ends()
         return list(self._shards.values())
+
+    def _join_again(self, reason: str) -> None:
+        _log.warning("joining the group again", topic=self._source.topic, reason=reason)
+        self._shards.clear()
+        self._consumer.unsubscribe()
+        self.start()
 
     @property
     def behind(self) -> bool:

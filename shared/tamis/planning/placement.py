@@ -1,0 +1,54 @@
+"""Placement: which half of an operator runs at edges.
+
+Edges run the lower half of aggregates of windows: they publish partial aggregates of panes in place of
+tuples. All other operators run at the joiner as a whole.
+"""
+
+from __future__ import annotations
+
+from tamis.expressions.nodes import Expr
+from tamis.plan.model import PaneGrid, PartialAggregation
+from tamis.plan.nodes import Node, Windows
+from tamis.query.model import AlertDef
+from tamis.sharing.partial_groupings import mergeable
+
+RAW = "WITH (edge = 'raw')"
+
+
+def raw_reason(alert: AlertDef, node: Node) -> str | None:
+    """Why edges publish the readings of an alert one by one, for people; None if they can publish partial
+    aggregates of them.
+    """
+    if alert.options.edge == "raw":
+        return f"the alert says {RAW}"
+    if alert.options.from_ is not None:
+        return "readings from before the alert was created count, too"
+    if not isinstance(node, Windows):
+        return "only aggregates of windows of one stream can be computed in parts"
+    if node.tables:
+        return "readings are joined with a table"
+    if mergeable(node) is None:
+        return "functions of Python may fail, or give another value, when a reading is read again"
+    return None
+
+
+def partial_aggregation(alert: AlertDef, node: Node, version: int) -> PartialAggregation | None:
+    """What edges publish for an alert that plan `version` made; None for readings one by one."""
+    if not isinstance(node, Windows) or raw_reason(alert, node) is not None:
+        return None
+    grouping = mergeable(node)
+    assert grouping is not None, "there would be a reason"
+    window = node.window
+    grid = PaneGrid(f"{alert.name}@{version}", version, window.slide, window.offset)
+    return PartialAggregation(grouping, (grid,))
+
+
+def groups_of(alert: AlertDef, node: Node) -> tuple[Expr, ...] | None:
+    """The expressions of the groups of an alert, in which alerts with common partial aggregates agree; None
+    for one that reads tuples.
+    """
+    partials = partial_aggregation(alert, node, 1)
+    if partials is None:
+        return None
+    computed = {one.name: one.expr for one in partials.grouping.computed}
+    return tuple(computed.get(column.name, column) for column in partials.grouping.by)
