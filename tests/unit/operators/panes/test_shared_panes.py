@@ -14,8 +14,8 @@ from tamis.operators.windows.shared_panes import Projection
 from tamis.plan import nodes
 from tamis.plan.nodes import Grouping
 from tamis.planning.physical.lowering import lowered
-from tamis.planning.physical.partial_groupings import mergeable, united
 from tamis.query.parse import catalog_of
+from tamis.sharing.partial_groupings import mergeable, united
 
 STREAM = (
     "CREATE STREAM s (ts TIMESTAMP, k VARCHAR, j INT, x DOUBLE, b BIGINT, WATERMARK FOR ts AS ts);"
