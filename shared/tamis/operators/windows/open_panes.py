@@ -70,7 +70,7 @@ class OpenPanes:
 
     def take(self, before: int | None = None) -> PaneRows:
         """Remove the rows whose pane begins before a time in microseconds, or all rows; returns them in order
-        of their panes. Groups and texts without rows are forgotten once most are.
+        of their panes. Groups and texts are forgotten once none has rows, or many have none.
         """
         panes = self._pane_of[: self._used]
         gone = np.ones(self._used, np.bool_) if before is None else panes < before

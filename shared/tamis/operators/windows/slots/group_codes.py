@@ -60,8 +60,8 @@ class GroupCodes:
         return tuple(group_values(self._groups, self._by, codes))
 
     def keep(self, codes: Places) -> Places:
-        """Forget the groups without these codes, once most are unused; returns their new codes."""
-        if not self._groups.sparse(len(codes)):
+        """Forget the groups without these codes, once all or many are unused; returns their new codes."""
+        if len(codes) and not self._groups.sparse(len(codes)):
             return codes
         renamed = self._groups.keep(codes)
         self._numbered.clear()
