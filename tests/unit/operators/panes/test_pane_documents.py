@@ -179,6 +179,14 @@ def test_other_documents_are_refused(whole: object) -> None:
         from_document(whole, SENT)
 
 
+@pytest.mark.parametrize(("function", "column"), [("mode", X), ("avg", V), ("var_pop", V)])
+def test_groupings_that_no_query_has_are_refused(function: str, column: Column) -> None:
+    sent = Grouping((), (Aggregate(function, column, False, Type.DOUBLE),), ())
+    read = {"panes": [0], "groups": [], "tables": [{"values": ["a"]}]}
+    with pytest.raises(InputError, match="grouping"):
+        from_document(read, sent)
+
+
 def test_no_document_breaks_the_operator() -> None:
     """Random changes: a document is refused, or the operator can count its rows."""
     r = random.Random(6)
