@@ -139,7 +139,8 @@ def test_rows_can_be_taken_apart() -> None:
 
 def test_groups_and_texts_are_forgotten() -> None:
     panes = OpenPanes(Grouping((K,), (Aggregate("count", V, True, Type.BIGINT),), ()))
-    add(panes, [5], k=["kept"], v=["a"])
+    add(panes, [1, 5], k=["first", "kept"], v=["first", "a"])
+    panes.take(2)
     for number_ in range(30):
         names = [f"group {number_} {i}" for i in range(500)]
         add(panes, [1] * 500, k=names, v=names)
