@@ -173,6 +173,14 @@ def test_texts_are_groups_with_and_without_numbers() -> None:
             assert one.tables[1].measures[0].tolist() == other.tables[1].measures[0].tolist()
 
 
+def test_null_may_have_the_number_of_a_text() -> None:
+    panes = OpenPanes(grouping(("count", None)))
+    names, null = np.array(["p", None, "q"], np.object_), np.array([False, True, False])
+    texts = NumberedTexts(names, null, numbers=np.array([1, 1, 2]), table=OpenPanes(grouping()))
+    panes.add(np.zeros(3, np.int64), {("", "k"): texts}, 3)
+    assert groups(panes.take()) == [(0, "p"), (0, None), (0, "q")]
+
+
 def test_long_texts_count_as_the_memory_that_they_are() -> None:
     asked = Grouping(
         (), (Aggregate("count", V, True, Type.BIGINT), Aggregate("arg_max", V, False, V.type, order=X)), ()
