@@ -21,7 +21,7 @@ from tamis.operators.windows.partials import partials
 from tamis.operators.windows.row_joins import with_computed_values
 from tamis.operators.windows.slots.build import slot_aggregates
 from tamis.operators.windows.slots.kernels import find_slots
-from tamis.operators.windows.slots.tables import OBJECT
+from tamis.operators.windows.slots.tables import MOST_WAITING, OBJECT, SlotTables
 from tamis.operators.windows.table import Places
 from tamis.plan.nodes import Grouping
 
@@ -114,6 +114,23 @@ class OpenPanes:
         arrays = (self._table, self._pane_of, self._group_of)
         held = sum(array.nbytes for array in arrays) + sum(one.bytes for one in self._aggregates)
         return held + self._group_bytes
+
+
+def most_bytes(grouping: Grouping, rows: int, groups: int, values: int) -> int:
+    """The memory of so many rows, about, with at most so many groups and so many values that are kept
+    separately. Arrays are up to twice as long as they have rows.
+    """
+    slots = max(_LEAST, 2 * rows)
+    held, none = 4 * 8 * slots, np.empty(0, np.int64)  # panes, groups, and the table that finds slots
+    for partial in partials(grouping.aggregates):
+        (aggregates,) = slot_aggregates([partial])
+        aggregates.keep(none, _LEAST)
+        held += aggregates.bytes * slots // _LEAST
+        if isinstance(aggregates, SlotTables):
+            entries = values if partial.each else rows
+            # A table and the entries that wait for it, each with two or three keys and one or two measures.
+            held += (3 * entries + MOST_WAITING) * (4 * 8 + 2 * OBJECT)
+    return held + groups * (2 * OBJECT + getsizeof(()) + len(grouping.by) * OBJECT)
 
 
 def _bytes(groups: Iterable[Any]) -> int:

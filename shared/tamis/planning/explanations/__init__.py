@@ -4,6 +4,7 @@
 |---|---|
 | `explanation` | the explanation of a query and of each source, and its JSON |
 | `text` | the text for people, in plain words or with the theory |
+| `transfer` | what edges send of a source to Kafka, with the bound on the link |
 | `measured` | the tuples of a recording that edges drop for one query |
 | `advice` | changes of declarations and bounds that allow more omission, each tried |
 | `probable_mistakes` | valid queries that probably don't mean what they say |

@@ -78,6 +78,8 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str], verbose: bool) 
         yield from wrapped(windows_text(source.window), "    ")
     if source.session is not None:
         yield from wrapped(sessions_text(source.session), "    ")
+    for line in source.transfer.lines() if source.transfer is not None else ():
+        yield from wrapped(line, "    ")
     if source.interval is not None:
         proved = not str(source.certificate).startswith(("heuristic", "trusted"))
         if verbose or not proved:
