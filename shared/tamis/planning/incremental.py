@@ -59,9 +59,9 @@ class Built:
     parts: Parts | None = field(default=None, compare=False, repr=False)
 
     @property
-    def has_partials(self) -> bool:
-        """True if some topic could have partial aggregates."""
-        topics = self.parts.topics.values() if self.parts else ()
+    def waits_for_partials(self) -> bool:
+        """True if some topic could have partial aggregates, and has none until services can exchange them."""
+        topics = self.parts.topics.values() if self.parts and not self.partials else ()
         return any(shared.plan.partials is not None for shared in topics)
 
     def with_sources(self, sources: Sequence[ReaderSource]) -> Built:

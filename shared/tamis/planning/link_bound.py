@@ -31,7 +31,7 @@ from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.operators.windows.boundaries import boundaries_in, most_boundaries
 from tamis.operators.windows.cut_policy import COMMIT_EVERY, FULL_EVERY, MOST_ROWS, parts_of
-from tamis.operators.windows.open_panes import most_bytes
+from tamis.operators.windows.slots.memory import most_bytes
 from tamis.plan.model import PartialAggregation
 from tamis.query.model import Catalog, WindowGroupBy
 

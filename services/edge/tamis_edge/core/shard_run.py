@@ -408,6 +408,7 @@ class ShardRun:
                 commit.activation,
                 time if timed and time != START_OF_TIME else None,
                 place=pending.places.get(topic) if known is not None and known.plan.counted else None,
+                form=self.partials.form if topic in self.partials.without_tuples else None,
             )
             value = encode_alone(schemas.get(topic), envelope)
             self._outbox.add(topic, partition, value, now)

@@ -7,21 +7,15 @@ merged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from sys import getsizeof
-from typing import Any
-
 import numpy as np
 
 from tamis.expressions.vectors import Columns
-from tamis.operators.time_join.key_codes import DictionaryEncoder
-from tamis.operators.windows.group_rows import group_codes, group_values
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.operators.windows.partials import partials
 from tamis.operators.windows.row_joins import with_computed_values
 from tamis.operators.windows.slots.build import slot_aggregates
+from tamis.operators.windows.slots.group_codes import GroupCodes
 from tamis.operators.windows.slots.kernels import find_slots
-from tamis.operators.windows.slots.tables import MOST_WAITING, OBJECT, SlotTables
 from tamis.operators.windows.table import Places
 from tamis.plan.nodes import Grouping
 
@@ -38,8 +32,7 @@ class OpenPanes:
 
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
-        self._groups = DictionaryEncoder()
-        self._group_bytes = 0
+        self._groups = GroupCodes(grouping.by)
         self._aggregates = slot_aggregates(partials(grouping.aggregates))
         self._used = 0
         none: Places = np.empty(0, np.int64)
@@ -55,20 +48,13 @@ class OpenPanes:
         taken = with_computed_values(self._grouping, columns, rows)
         if self._used + rows > len(self._pane_of):
             self._keep(np.arange(self._used), self._used + rows)
-        groups, slots = self._codes(taken, rows), np.empty(rows, np.int64)
+        by = [taken[column.alias, column.name] for column in self._grouping.by]
+        groups, slots = self._groups.encode(by, rows), np.empty(rows, np.int64)
         panes = np.ascontiguousarray(panes, np.int64)
         state = self._table, self._pane_of, self._group_of
         self._used = find_slots(*state, self._used, panes, groups, slots)
         for aggregates in self._aggregates:
             aggregates.add(slots, taken)
-
-    def _codes(self, taken: Columns, rows: int) -> Places:
-        known = len(self._groups)
-        by = [taken[column.alias, column.name] for column in self._grouping.by]
-        codes = group_codes(self._groups, by, rows)
-        if len(self._groups) > known:
-            self._group_bytes += _bytes(self._groups.newest(len(self._groups) - known))
-        return codes
 
     def _keep(self, slots: Places, room: int) -> None:
         """Keep some slots, ascending, and make room for at least so many."""
@@ -76,10 +62,7 @@ class OpenPanes:
         for aggregates in self._aggregates:
             aggregates.keep(slots, room)
         count = self._used = len(slots)
-        panes, groups = self._pane_of[slots], self._group_of[slots]
-        if self._groups.sparse(count):
-            groups = self._groups.keep(groups)[groups]
-            self._group_bytes = _bytes(self._groups.values())
+        panes, groups = self._pane_of[slots], self._groups.keep(self._group_of[slots])
         self._pane_of, self._group_of = np.zeros(room, np.int64), np.zeros(room, np.int64)
         # Less than half of the places are used.
         self._table = np.full(2 * room, -1, np.int64)
@@ -87,7 +70,7 @@ class OpenPanes:
 
     def take(self, before: int | None = None) -> PaneRows:
         """Remove the rows whose pane begins before a time in microseconds, or all rows; returns them in order
-        of their panes. Groups and texts without rows are forgotten once most are.
+        of their panes. Groups and texts are forgotten once none has rows, or many have none.
         """
         panes = self._pane_of[: self._used]
         gone = np.ones(self._used, np.bool_) if before is None else panes < before
@@ -95,7 +78,7 @@ class OpenPanes:
         slots = slots[np.argsort(panes[slots], kind="stable")]
         found = PaneRows(
             panes[slots],
-            tuple(group_values(self._groups, self._grouping.by, self._group_of[slots])),
+            self._groups.values(self._group_of[slots]),
             tuple(aggregates.table(slots) for aggregates in self._aggregates),
         )
         if len(slots):
@@ -113,29 +96,4 @@ class OpenPanes:
         """The memory of rows and groups, about."""
         arrays = (self._table, self._pane_of, self._group_of)
         held = sum(array.nbytes for array in arrays) + sum(one.bytes for one in self._aggregates)
-        return held + self._group_bytes
-
-
-def most_bytes(grouping: Grouping, rows: int, groups: int, values: int) -> int:
-    """The memory of so many rows, about, with at most so many groups and so many values that are kept
-    separately. Arrays are up to twice as long as they have rows.
-    """
-    slots = max(_LEAST, 2 * rows)
-    held, none = 4 * 8 * slots, np.empty(0, np.int64)  # panes, groups, and the table that finds slots
-    for partial in partials(grouping.aggregates):
-        (aggregates,) = slot_aggregates([partial])
-        aggregates.keep(none, _LEAST)
-        held += aggregates.bytes * slots // _LEAST
-        if isinstance(aggregates, SlotTables):
-            entries = values if partial.each else rows
-            # A table and the entries that wait for it, each with two or three keys and one or two measures.
-            held += (3 * entries + MOST_WAITING) * (4 * 8 + 2 * OBJECT)
-    return held + groups * (2 * OBJECT + getsizeof(()) + len(grouping.by) * OBJECT)
-
-
-def _bytes(groups: Iterable[Any]) -> int:
-    """The memory of groups, about: one value each, or a tuple of values."""
-    return sum(
-        2 * OBJECT + getsizeof(group) + (sum(map(getsizeof, group)) if isinstance(group, tuple) else 0)
-        for group in groups
-    )
+        return held + self._groups.bytes

@@ -129,7 +129,8 @@ def _number(number: int) -> int | str:
 def from_document(document: object, grouping: Grouping) -> PaneRows:
     """The rows whose JSON values a document has.
 
-    Raises InputError for a document that doesn't fit the grouping, and says which field is wrong.
+    Raises InputError for a document that doesn't fit the grouping, and says which field is wrong, and for a
+    grouping that no query has.
     """
     fields = fields_of(document, "rows")
     panes = _panes(list_of(fields, "panes", None, "rows"))
@@ -140,7 +141,7 @@ def from_document(document: object, grouping: Grouping) -> PaneRows:
         for values, column in zip(by, grouping.by, strict=True)
     )
     counts = counts_of(fields, size, "rows")
-    others = partials(grouping.aggregates)[1:]
+    others = _checked_partials(grouping)[1:]
     tables = list_of(fields, "tables", len(others), "rows")
     rows = np.arange(size)
     read = [
@@ -148,6 +149,19 @@ def from_document(document: object, grouping: Grouping) -> PaneRows:
         for number, (partial, table) in enumerate(zip(others, tables, strict=True))
     ]
     return PaneRows(panes, groups, (PartialTable((rows, np.zeros(size, np.int64)), (counts,)), *read))
+
+
+def _checked_partials(grouping: Grouping) -> tuple[Partial, ...]:
+    """The partial aggregates of a grouping, which may come from the network, too."""
+    try:
+        made = partials(grouping.aggregates)
+    except KeyError as error:
+        raise InputError(f"there is no aggregate {error}", where="grouping") from None
+    for partial in made:
+        column, summed = partial.column, not set(EXACT_SUMS).isdisjoint(partial.measures)
+        if summed and column is not None and column.type in (Type.BOOLEAN, Type.VARCHAR):
+            raise InputError(f"there are no sums of {column.type}", where=f"grouping, {column.name}")
+    return made
 
 
 def _panes(differences: list[Any]) -> Places:

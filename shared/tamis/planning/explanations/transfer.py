@@ -34,8 +34,8 @@ _MEASURES: dict[Measure, str] = {
 @dataclass(frozen=True)
 class Transfer:
     """The form in which edges send a source. `reason`: why readings are sent one by one; empty for partial
-    aggregates, of which `rows` says what they are, and `bound` how many. `undeclared`: the declarations that the bound
-    lacks, for people.
+    aggregates, of which `rows` says what they are, and `bound` how many. `undeclared`: the declarations that
+    the bound lacks, for people.
     """
 
     reason: str = ""
@@ -75,8 +75,8 @@ class Transfer:
 
 
 def transfer(alert: AlertDef, catalog: Catalog) -> Transfer | None:
-    """The form in which edges send the streams of an accepted alert; None for a join by time, of which its omission
-    says what is sent. `catalog`: that of the definitions that it reads.
+    """The form in which edges send the streams of an accepted alert; None for a join by time, of which its
+    omission says what is sent. `catalog`: that of the definitions that it reads.
     """
     if not is_standing(alert, catalog):
         return None

@@ -8,17 +8,19 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 
 from tamis.declarations.aggregates import Aggregate
 from tamis.expressions.exact.sums import SCALE, of_doubles
 from tamis.expressions.nodes import Column, Type
-from tamis.expressions.vectors import Vector
+from tamis.expressions.vectors import NumberedTexts, Vector
 from tamis.operators.windows.open_panes import OpenPanes
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.operators.windows.partials import partials
 from tamis.operators.windows.slots import kernels
 from tamis.plan.nodes import Grouping
+from tamis.recordings.flat_json.columns import FlatDecoder
 
 K = Column("", "k", Type.VARCHAR)
 X, B, V = Column("", "x", Type.DOUBLE), Column("", "b", Type.BIGINT), Column("", "v", Type.VARCHAR)
@@ -146,7 +148,40 @@ def test_groups_and_texts_are_forgotten() -> None:
     held = panes.bytes
     assert held < 2_000_000
     assert groups(panes.take()) == [(5, "kept")]
-    assert panes.bytes <= held
+    assert panes.bytes < 200_000
+
+
+def test_texts_are_groups_with_and_without_numbers() -> None:
+    asked = grouping(("sum", X))
+    decoder = FlatDecoder({"k": Type.VARCHAR, "x": Type.DOUBLE}, "us")
+    r = random.Random(4)
+    numbered, plain = OpenPanes(asked), OpenPanes(asked)
+    for round_ in range(60):
+        names = [f"group {round_ // 9} {i}" for i in range(400)]
+        readings = [(r.choice((None, *names)), float(r.randrange(9))) for _ in range(900)]
+        vectors, _ = decoder.decode([orjson.dumps({"k": k, "x": x}) for k, x in readings])
+        assert isinstance(vectors[0], NumberedTexts)
+        columns = {("", "k"): vectors[0], ("", "x"): vectors[1]}
+        if r.random() < 0.2:
+            columns = {name: vector.take(slice(None)) for name, vector in columns.items()}
+        numbered.add(np.zeros(900, np.int64), columns, 900)
+        add(plain, [0] * 900, k=[k for k, _ in readings], x=[x for _, x in readings])
+        if round_ % 4 == 3:
+            one, other = numbered.take(), plain.take()
+            assert groups(one) == groups(other)
+            assert one.tables[1].measures[0].tolist() == other.tables[1].measures[0].tolist()
+
+
+def test_long_texts_count_as_the_memory_that_they_are() -> None:
+    asked = Grouping(
+        (), (Aggregate("count", V, True, Type.BIGINT), Aggregate("arg_max", V, False, V.type, order=X)), ()
+    )
+    panes = OpenPanes(asked)
+    for number_ in range(20):
+        add(panes, [number_], v=[str(number_) * 100_000], x=[1.0])
+    assert 3_000_000 < panes.bytes < 8_000_000
+    panes.take()
+    assert panes.bytes < 300_000
 
 
 def test_ten_thousand_groups_take_far_less_than_200_mb() -> None:

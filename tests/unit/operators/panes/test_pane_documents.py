@@ -18,6 +18,7 @@ from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector
 from tamis.operators.windows.groups import WindowedGroups
 from tamis.operators.windows.open_panes import OpenPanes
+from tamis.operators.windows.pane_document_sizes import frame_bytes, row_bytes
 from tamis.operators.windows.pane_documents import from_document, to_document
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.plan.nodes import Grouping
@@ -76,6 +77,18 @@ def test_documents_have_the_rows() -> None:
         rows = rows_of(r.choice((0, 1, 2, 5, 30)), r)
         text = orjson.dumps(to_document(rows, SENT))
         assert same(from_document(orjson.loads(text), SENT), rows)
+
+
+def test_the_size_of_documents_has_a_bound() -> None:
+    r = random.Random(7)
+    for _ in range(200):
+        rows = rows_of(r.choice((0, 1, 5, 30, 300)), r)
+        bounds = row_bytes(rows, SENT)
+        chosen = np.flatnonzero(np.array([r.random() < 0.7 for _ in bounds], np.bool_))
+        size = len(orjson.dumps(to_document(rows.take(chosen), SENT)))
+        assert size <= frame_bytes(SENT) + bounds[chosen].sum()
+        # Else a cut would be divided into far too many records.
+        assert bounds[chosen].sum() <= 8 * size
 
 
 def test_a_row_of_one_reading_has_its_values_alone() -> None:
@@ -164,6 +177,14 @@ def test_what_does_not_fit_is_refused(changed: Callable[[Any], None], where: str
 def test_other_documents_are_refused(whole: object) -> None:
     with pytest.raises(InputError):
         from_document(whole, SENT)
+
+
+@pytest.mark.parametrize(("function", "column"), [("mode", X), ("avg", V), ("var_pop", V)])
+def test_groupings_that_no_query_has_are_refused(function: str, column: Column) -> None:
+    sent = Grouping((), (Aggregate(function, column, False, Type.DOUBLE),), ())
+    read = {"panes": [0], "groups": [], "tables": [{"values": ["a"]}]}
+    with pytest.raises(InputError, match="grouping"):
+        from_document(read, sent)
 
 
 def test_no_document_breaks_the_operator() -> None:

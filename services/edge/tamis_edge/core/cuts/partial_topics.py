@@ -24,7 +24,8 @@ class PartialTopics:
     the end of its source, and all of its tuples are safe. New queries have no such tuples: their chain begins
     with the plan that brings them.
 
-    `caught_up`: this run has once read all that its source had. `full`: all readings shall be sent.
+    `form`: the newest plan that is known. `caught_up`: this run has once read all that its source had.
+    `full`: all readings shall be sent.
     """
 
     def __init__(self, stream: str, commit: Commit) -> None:
@@ -34,7 +35,7 @@ class PartialTopics:
         self._chains: dict[str, CutChain] = {}
         self._before_chains: dict[str, TopicPlan] = {}  # topics that carry tuples until their chain begins
         self._version = commit.version
-        self._form = 0
+        self.form = 0
         self._partitions = 1
         # The watermark of the commit holds when all that it had read is read again.
         self._high, self._read = commit.high, commit.read
@@ -74,7 +75,7 @@ class PartialTopics:
         self._delay = 0 if stream is None else stream.delay
         if stream is not None and stream.anew > self._version:
             self._watermark, self._high = START_OF_TIME, -1
-        self._version, self._form, self._partitions = version, plan.version, plan.partitions
+        self._version, self.form, self._partitions = version, plan.version, plan.partitions
         self._changing = self._begins = False
 
     def _begin(self, next_offset: int) -> CutChain:
@@ -179,7 +180,7 @@ class PartialTopics:
         if not self._chains:
             return None
         chains = {number_of(name): chain.commit(next_offset) for name, chain in self._chains.items()}
-        return CutsCommit(decided, self._form, self._number, chains)
+        return CutsCommit(decided, self.form, self._number, chains)
 
     def made_durable(self) -> None:
         """The last commit is durable."""
@@ -190,7 +191,7 @@ class PartialTopics:
         """The cuts that may be sent now: the number of rows, and the records, each with its output
         partition.
         """
-        origin = CutOrigin(shard, born, self._form)
+        origin = CutOrigin(shard, born, self.form)
         for chain in self._chains.values():
             if (sending := chain.to_send()) is not None:
                 yield chain, len(sending.rows), list(cut_records(chain, sending, origin, self._partitions))

@@ -158,6 +158,8 @@ def read_envelopes(
                     cuts.append(cut)
                 continue
             record = _progress(kind, envelope, plan)
+            # Progress must not be taken before the cuts that it covers.
+            plan = max(plan, _form(envelope))
         except orjson.JSONDecodeError as error:
             dead.append(records.dead_letter(row, Reason.UNDECODABLE, f"not JSON: {error}"))
             continue
@@ -183,6 +185,13 @@ def _position(envelope: Mapping[str, Any]) -> tuple[str, int]:
     if type(shard) is not str or type(position) is not int or not -1 <= position <= END_OF_TIME:
         raise TypeError("place")
     return shard, position
+
+
+def _form(envelope: Mapping[str, Any]) -> int:
+    form = envelope.get("form", 0)
+    if type(form) is not int or not 0 <= form <= END_OF_TIME:
+        raise TypeError("form")
+    return form
 
 
 def _progress(kind: Any, envelope: Mapping[str, Any], plan: int) -> ProgressRecord:

@@ -67,6 +67,8 @@ def _with_schemas(stream: StreamPlan, draft: State, register: Register | None) -
 
 
 def _with_schema(stream: StreamPlan, topic: TopicPlan, draft: State, register: Register | None) -> TopicPlan:
+    if topic.partials is not None and topic.name not in draft.schemas:
+        return topic  # partial aggregates are JSON, and no tuples were ever published to it
     columns, where = layout(stream, topic), f"topic {topic.name}"
     check_names(columns, where)
     text = schema_text(stream_of(topic.name) or stream.name, columns, stream.value_format)

@@ -100,7 +100,7 @@ def retained_share(tuples: Mapping[str, float] | None) -> float | None:
     if tuples is None:
         return None
     published = tuples.get("published", 0) + tuples.get("late", 0)
-    every = published + tuples.get("omitted", 0) + tuples.get("filtered", 0)
+    every = published + sum(tuples.get(name, 0) for name in ("omitted", "filtered", "aggregated"))
     return published / every if every else None
 
 

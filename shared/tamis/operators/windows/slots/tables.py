@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from sys import getsizeof
+
 import numpy as np
 
 from tamis.expressions.nodes import Type
@@ -13,8 +16,8 @@ from tamis.operators.windows.table import PartialTable, Places
 
 # New entries of a table are merged with it when there are so many, and as many as it has.
 MOST_WAITING = 4_096
-# Bytes of a Python object that a table refers to, such as a short text.
-OBJECT = 60
+# Bytes of an entry of a dictionary, besides the text.
+_ENTRY = 120
 
 
 class SlotTables:
@@ -28,12 +31,15 @@ class SlotTables:
             partial.each and partial.column is not None and partial.column.type is Type.VARCHAR
         )
         self._texts = DictionaryEncoder()
+        self._text_bytes = 0
         self._table = partial.empty()
         self._new: list[PartialTable] = []
 
     def add(self, slots: Places, columns: Columns) -> None:
         """Add the values that aren't NULL."""
+        known = len(self._texts)
         new = self._partial.of(SortedBatch.of(slots, np.zeros(len(slots), np.int64)), columns, self._texts)
+        self._text_bytes += _bytes(self._texts.newest(len(self._texts) - known))
         if len(new):
             self._new.append(new)
             if sum(map(len, self._new)) > max(MOST_WAITING, len(self._table)):
@@ -65,9 +71,11 @@ class SlotTables:
         """Keep some slots, ascending, and make room."""
         self._merge()
         self._table = self._of(slots)
-        if self._texts_apart and self._texts.sparse(len(self._table)):
+        used = len(self._table)
+        if self._texts_apart and (not used or self._texts.sparse(used)):
             codes = np.asarray(self._table.keys[2], np.int64)
             codes = self._texts.keep(codes)[codes]
+            self._text_bytes = _bytes(self._texts.values())
             self._table = self._partial.merged([self._table.with_keys(*self._table.keys[:2], codes)])
 
     @property
@@ -78,8 +86,12 @@ class SlotTables:
     @property
     def bytes(self) -> int:
         """The memory that they take up, about."""
-        held = OBJECT * 3 * len(self._texts)
+        held = self._text_bytes + _ENTRY * len(self._texts)
         for table in (self._table, *self._new):
             for array in (*table.keys, *table.measures):
-                held += array.nbytes + (OBJECT * len(array) if array.dtype.kind == "O" else 0)
+                held += array.nbytes + (_bytes(array.tolist()) if array.dtype.kind == "O" else 0)
         return held
+
+
+def _bytes(texts: Iterable[str]) -> int:
+    return sum(map(getsizeof, texts))
