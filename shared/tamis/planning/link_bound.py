@@ -23,6 +23,7 @@ open or had to wait.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ from tamis.difference_bounds import Bound
 from tamis.operators.windows.boundaries import boundaries_in, most_boundaries
 from tamis.operators.windows.cut_policy import COMMIT_EVERY, FULL_EVERY, MOST_ROWS, parts_of
 from tamis.operators.windows.slots.memory import most_bytes
-from tamis.plan.model import PartialAggregation
+from tamis.plan.model import PaneGrid, PartialAggregation
 from tamis.query.model import Catalog, WindowGroupBy
 
 MINUTE = 60_000_000
@@ -104,11 +105,11 @@ def link_bound(
     def readings(span: int) -> Bound:
         return tuples_in(stream, span, "").count
 
-    open_panes = 1 + most_boundaries(2 * delay + LAG, grids)
+    open_panes = most_open_panes(grids, delay)
     waiting = readings(pane + 2 * delay + LAG)
     open_rows = min(groups * open_panes, waiting)
     values = min(entries.values * open_panes, waiting)
-    cuts = 2 + most_boundaries(MINUTE + delay + LAG, grids)
+    cuts = most_cuts(grids, delay)
     sent = readings(pane + MINUTE + 2 * delay + 2 * LAG)
     panes = most_boundaries(MINUTE + delay + 2 * LAG, grids) + 1 + most_boundaries(delay, grids)
     rows = min(groups * panes, sent)
@@ -132,6 +133,16 @@ def link_bound(
         open_rows,
         memory,
     )
+
+
+def most_cuts(grids: Sequence[PaneGrid], delay: int) -> int:
+    """The greatest number of cuts in a minute, without those for late readings and for memory."""
+    return 2 + most_boundaries(MINUTE + delay + LAG, grids)
+
+
+def most_open_panes(grids: Sequence[PaneGrid], delay: int) -> int:
+    """The greatest number of panes that have readings which no cut has sent, without late ones."""
+    return 1 + most_boundaries(2 * delay + LAG, grids)
 
 
 def alone(

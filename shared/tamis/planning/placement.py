@@ -62,7 +62,7 @@ def raw_reason(alert: AlertDef, node: Node) -> str | None:
 
 
 def partial_aggregation(alert: AlertDef, node: Node, version: int) -> PartialAggregation | None:
-    """What edges publish for an alert that plan `version` made; None for readings one by one."""
+    """The partial aggregates that edges publish for an alert of plan `version`; None for readings."""
     if not isinstance(node, Windows) or raw_reason(alert, node) is not None:
         return None
     grouping = mergeable(node)

@@ -120,6 +120,8 @@ class Shard:
     plan: Plan
     r: random.Random
     cuts: list[Cut]
+    safe_within: int = SAFE_WITHIN
+    ends: bool = False
     open_rows: int = 0
     memory: int = 0
 
@@ -140,6 +142,9 @@ class Shard:
             if run.commit() is not None:
                 run.committed(now)
             waiting += self._sent(run, now)
+            if self.ends and taken == len(readings):
+                run.finish()
+                self.ends = False
 
     def _sent(self, run: ShardRun, now: int) -> Iterator[tuple[int, int]]:
         documents: list[dict[str, Any]] = []
@@ -148,14 +153,19 @@ class Shard:
             document = orjson.loads(record.value)
             if document["_"].get("kind") == "cut":
                 documents.append(document)
-            yield now + self.r.randint(0, SAFE_WITHIN), record.token
+            yield now + self.r.randint(0, self.safe_within), record.token
         if documents:
             self.cuts.append(Cut(now, len(documents), sum(len(one["panes"]) for one in documents)))
 
 
+def value_of(time: int, key: str) -> float:
+    """The value of a reading."""
+    return float((time // 1_000 + len(key)) % 97)
+
+
 def _batch(first: int, rows: list[tuple[int, int, str]]) -> Batch:
     arrivals, times, keys = (list(column) for column in zip(*rows, strict=True))
-    values = [float(hash((time, key)) % 97) for time, key in zip(times, keys, strict=True)]
+    values = [value_of(time, key) for time, key in zip(times, keys, strict=True)]
     columns = {
         "k": Vector.from_list(keys, Type.VARCHAR),
         "ts": Vector.from_list(times, Type.TIMESTAMP),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from tamis.cli import main
 from tamis.planning.explain import explain
 from tamis.planning.explanations.text import text as shown
 from tamis.query.parse import catalog_of
@@ -110,6 +113,27 @@ def test_readings_that_go_one_by_one_have_a_reason(select: str, alert: str, why:
         (line,) = source.transfer.lines()
         assert line.startswith("sent to Kafka: readings one by one, since ")
         assert why in line
+
+
+def test_a_recording_measures_records_and_rows(tmp_path: Path) -> None:
+    file = tmp_path / "air.csv"
+    # Two keys, each with a reading in each second of two minutes.
+    lines = (f"k{second % 2},{second // 2 * 1_000_000},{second % 50},1" for second in range(240))
+    file.write_text("\n".join(("k,ts,x,n", *lines)))
+    sql = tmp_path / "alerts.sql"
+    select = f"SELECT window_end, k, max(x) AS most {MINUTE}"
+    for where, told in (
+        ("", "sent for the 240 tuples of the recording: 4 rows (1.67 %) in"),
+        (
+            "WHERE x < 10",
+            "sent for 50 that pass the filter, of the 240 tuples of the recording: 4 rows (8 %) in",
+        ),
+    ):
+        streams = STREAMS.format(options=DECLARED)
+        sql.write_text(f"{streams}CREATE ALERT q AS {select} {where} {EACH};")
+        result = CliRunner().invoke(main, ["explain", str(sql), "--input", f"air={file}"])
+        assert result.exit_code == 0, result.output
+        assert told in re.sub(r"\s+", " ", result.output)
 
 
 def test_the_omission_of_a_join_by_time_says_what_is_sent() -> None:

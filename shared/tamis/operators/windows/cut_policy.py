@@ -6,6 +6,11 @@ Rows of queries don't depend on it, so it may change in any release. It decides 
 
 from __future__ import annotations
 
+from typing import Any
+from zlib import crc32
+
+from tamis.messaging.records import canonical_key
+
 # Bytes of a record's rows: far below the limit of topics, since the size of a row is only estimated.
 PART_BYTES = 1_000_000
 # After so many microseconds a reading that was not sent is part of a full cut, so that restarts read little
@@ -16,6 +21,11 @@ MOST_ROWS = 500_000
 # Microseconds between commits, for which cuts are drawn. Progress is sent after a commit, and each commit
 # costs a synchronisation with the disk.
 COMMIT_EVERY = 500_000
+
+
+def part_of(group: tuple[Any, ...], parts: int) -> int:
+    """The part of a cut that has a group: the same for the same group, whatever else the cut has."""
+    return crc32(canonical_key(group)) % parts
 
 
 def parts_of(size: int) -> int:

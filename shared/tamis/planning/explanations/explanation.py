@@ -166,7 +166,8 @@ class Measured:
     For an alert over one stream that calls Python functions only for retained tuples: `calls` is the number
     of tuples for which it would call them without omission, and `calls_saved` the number of omitted ones
     among these. For an alert with max_delay, `dropped_without_delay` is the number that an edge would drop
-    if it could wait.
+    if it could wait. For partial aggregates, `rows` and `records` are those that edges would send of the
+    tuples that pass the filter.
     """
 
     tuples: int
@@ -174,6 +175,8 @@ class Measured:
     calls: int | None = None
     calls_saved: int | None = None
     dropped_without_delay: int | None = None
+    records: int | None = None
+    rows: int | None = None
 
     def document(self) -> dict[str, int]:
         """The JSON object, without the numbers that there are not."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -96,8 +96,8 @@ def transfer(alert: AlertDef, catalog: Catalog) -> Transfer | None:
 def rows_text(sent: PartialAggregation) -> str:
     """The rows of a topic, for people."""
     grouping = sent.grouping
-    slides = sorted({grid.slide for grid in sent.grids})
-    panes = "pane of " + " or ".join(seconds(slide) for slide in slides)
+    slides = [seconds(slide) for slide in sorted({grid.slide for grid in sent.grids})]
+    panes = f"pane of {slides[0]}" if len(slides) == 1 else f"pane between multiples of {_listed(slides)}"
     by = [to_sql(expression_of(column, grouping.computed), qualify=False) for column in grouping.by]
     each = ", ".join(by) + f" and {panes}" if by else panes
     return f"for each {each} a row with {', '.join(_contents(grouping))}"
@@ -120,7 +120,16 @@ def _content(partial: Partial, grouping: Grouping) -> Iterator[str]:
     elif partial.each:
         yield f"each value of {value} with its count"
     else:
-        yield f"{' and '.join(_MEASURES[one] for one in partial.measures)} of {value}"
+        yield f"{_listed([_MEASURES[one] for one in partial.measures])} of {value}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> _listed(["count", "sum", "least value"]), _listed(["count"])
+    ('count, sum and least value', 'count')
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _amount(amount: Amount) -> str:

@@ -86,6 +86,8 @@ class Measured(TypedDict):
     calls: NotRequired[int]
     calls_saved: NotRequired[int]
     dropped_without_delay: NotRequired[int]
+    records: NotRequired[Annotated[int, Field(description="Records of partial aggregates")]]
+    rows: NotRequired[Annotated[int, Field(description="Rows of partial aggregates in them")]]
 
 
 class ExplainedSource(TypedDict):
