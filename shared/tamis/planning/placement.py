@@ -6,13 +6,40 @@ tuples. All other operators run at the joiner as a whole.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tamis.expressions.nodes import Expr
 from tamis.plan.model import PaneGrid, PartialAggregation
-from tamis.plan.nodes import Node, Windows
+from tamis.plan.nodes import (
+    ApplicationTime,
+    Groups,
+    LatestValues,
+    Nested,
+    Node,
+    Rows,
+    Sessions,
+    TimeJoin,
+    Union,
+    Windows,
+)
 from tamis.query.model import AlertDef
 from tamis.sharing.partial_groupings import mergeable
 
 RAW = "WITH (edge = 'raw')"
+
+# Why an operator runs at the joiner as a whole.
+_WHOLE: Mapping[type[Node], str] = {
+    LatestValues: "each of them can be the latest: another shard, a tie in time or a late reading can tell"
+    " equal values apart",
+    Sessions: "a session in parts can begin before and end after the time that the joiner has reached without"
+    " a shard that was gone",
+    ApplicationTime: "each of them can be combined with readings of any later time",
+    Rows: "streams without time have no panes that end",
+    Union: "streams without time have no panes that end",
+    Groups: "streams without time have no panes that end",
+    TimeJoin: "a join needs the readings themselves",
+    Nested: "they are read by a query over the rows of others",
+}
 
 
 def raw_reason(alert: AlertDef, node: Node) -> str | None:
@@ -23,8 +50,10 @@ def raw_reason(alert: AlertDef, node: Node) -> str | None:
         return f"the alert says {RAW}"
     if alert.options.from_ is not None:
         return "readings from before the alert was created count, too"
+    if alert.query.watched:
+        return "edges add values of patterns and window functions to each of them"
     if not isinstance(node, Windows):
-        return "only aggregates of windows of one stream can be computed in parts"
+        return _WHOLE[type(node)]
     if node.tables:
         return "readings are joined with a table"
     if mergeable(node) is None:
@@ -33,7 +62,7 @@ def raw_reason(alert: AlertDef, node: Node) -> str | None:
 
 
 def partial_aggregation(alert: AlertDef, node: Node, version: int) -> PartialAggregation | None:
-    """What edges publish for an alert that plan `version` made; None for readings one by one."""
+    """The partial aggregates that edges publish for an alert of plan `version`; None for readings."""
     if not isinstance(node, Windows) or raw_reason(alert, node) is not None:
         return None
     grouping = mergeable(node)

@@ -77,7 +77,7 @@ class SharedTopic:
 
 
 def _partials(requests: Sequence[ReadRequest], inputs: Sequence[ReaderInput]) -> PartialAggregation | None:
-    """What edges publish for the readers of a topic in place of tuples; None if they need tuples."""
+    """Partial aggregates for all readers of a topic, in place of tuples; None if some need tuples."""
     if partial_form(requests) is None:
         return None
     alone = [one.partials for one in inputs if one.partials is not None]

@@ -10,6 +10,7 @@ from tamis.messaging.records import END_OF_TIME
 from tamis.omission.columns import Int64s
 from tamis.operators.time_join.filter_dispatch import Bools, Dispatch
 from tamis.operators.windows.boundaries import last_boundary, pane_starts
+from tamis.operators.windows.cut_policy import FULL_EVERY, MOST_ROWS, parts_of
 from tamis.operators.windows.open_panes import OpenPanes
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.plan.model import PaneGrid, PartialAggregation, TopicPlan
@@ -18,13 +19,6 @@ from tamis_edge.core.cuts.cut import ChainCommit, Cut
 from tamis_edge.core.rows import Batch
 
 START_OF_TIME = -(2**62)
-
-# Bytes of a record's rows: far below the limit of topics, since the size of a row is only estimated.
-PART_BYTES = 1_000_000
-# After so long a reading that was not sent is part of a full cut, so that restarts read little again.
-FULL_EVERY = 600_000_000
-# Rows of open panes above which a full cut frees their memory.
-MOST_ROWS = 500_000
 
 
 class Drawing(NamedTuple):
@@ -203,7 +197,7 @@ class CutChain:
     def _parts(self) -> int:
         if self._open is None:
             return 1
-        return 1 + self._open.bytes // PART_BYTES
+        return parts_of(self._open.bytes)
 
     def _take_rows(self, cut: Cut) -> None:
         before = None if cut.full else cut.time

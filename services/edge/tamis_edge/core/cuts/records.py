@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
-from zlib import crc32
 
 import msgspec
 import numpy as np
 
 from tamis.expressions.vectors import Vector
-from tamis.messaging.records import ENVELOPE, canonical_key
+from tamis.messaging.records import ENVELOPE
 from tamis.omission.columns import Int64s
+from tamis.operators.windows.cut_policy import part_of
 from tamis.operators.windows.pane_documents import to_document
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.plan.nodes import Grouping
@@ -71,4 +71,4 @@ def _parts(rows: PaneRows, parts: int) -> Int64s:
     if parts == 1:
         return np.zeros(len(rows), np.int64)
     groups = zip(*map(Vector.to_list, rows.groups), strict=True) if rows.groups else [()] * len(rows)
-    return np.array([crc32(canonical_key(group)) % parts for group in groups], np.int64)
+    return np.array([part_of(group, parts) for group in groups], np.int64)

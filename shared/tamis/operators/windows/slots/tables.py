@@ -13,7 +13,7 @@ from tamis.operators.windows.partials import Partial, SortedBatch
 from tamis.operators.windows.table import PartialTable, Places
 
 # New entries of a table are merged with it when there are so many, and as many as it has.
-_MANY = 4_096
+MOST_WAITING = 4_096
 
 
 class SlotTables:
@@ -34,7 +34,7 @@ class SlotTables:
         new = self._partial.of(batch, columns, DictionaryEncoder())
         if len(new):
             self._new.append(new)
-            if sum(map(len, self._new)) > max(_MANY, len(self._table)):
+            if sum(map(len, self._new)) > max(MOST_WAITING, len(self._table)):
                 self._merge()
 
     def _merge(self) -> None:
