@@ -74,6 +74,8 @@ class Feeder:
         self._levels = {(stream, n): 0.0 for stream in ("air", "surface") for n in range(STATIONS)}
         self._client = httpx.Client(timeout=10)
         self.posted: dict[str, list[dict[str, Any]]] = {"air": [], "surface": []}
+        # Those of each post without an answer, which an edge may have accepted; they are posted again.
+        self.unsure: dict[str, list[dict[str, Any]]] = {"air": [], "surface": []}
         self.second = start
 
     def until(self, second: int, pause: float = 0.02) -> None:
@@ -138,7 +140,9 @@ class PatientFeeder(Feeder):
             try:
                 super().post_lines(stream, lines)
                 return
-            except (httpx.TransportError, httpx.HTTPStatusError):
+            except (httpx.TransportError, httpx.HTTPStatusError) as error:
+                if not isinstance(error, httpx.ConnectError | httpx.HTTPStatusError):
+                    self.unsure[stream] += map(orjson.loads, lines)
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
 

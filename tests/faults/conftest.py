@@ -10,6 +10,7 @@ after identity. `docs/benchmarks/faults.md` lists the faults.
 | `reference` | alarms and episodes by DuckDB, and the comparison |
 | `loaded_fleet` | a whole fleet under load, to be broken and then compared |
 | `size` | the number of readings: `TAMIS_FAULTS_READINGS`, by default 100,000 |
+| `windows` | window alerts whose rows say which readings they count, and the comparison |
 | `judging`, `kafka_feeder` | the feeder of tests/e2e over Kafka, and its alarms beside those of DuckDB |
 | `faulty_receiver` | a web server for notifications that fails in several ways |
 | `fuzz`, `fuzz_targets` | Atheris on the readers of bytes that come from outside |

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import orjson
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.e2e.feeder import Feeder
+
+from tamis.messaging.topic_reader import TopicReader
 
 PARTITIONS = 4
 # Sources of an edge: the topics of a `KafkaFeeder`.
@@ -21,6 +25,7 @@ class KafkaFeeder(Feeder):
 
     def __init__(self, bootstrap: str, seed: int) -> None:
         super().__init__(seed)
+        self._bootstrap = bootstrap
         # Stations k0 to k7: each partition has two, so that each gets readings.
         self._producer = Producer(
             {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5}
@@ -33,8 +38,11 @@ class KafkaFeeder(Feeder):
         self._producer.poll(0)
 
     def flush(self) -> None:
-        """Wait until Kafka has all readings."""
+        """Wait until Kafka has all readings, and assert that it has each of them once."""
         assert self._producer.flush(60) == 0
+        with TopicReader({"bootstrap.servers": self._bootstrap}, ["raw.air", "raw.surface"]) as reader:
+            kept = Counter(record.value for record in reader.snapshot())
+        assert kept.total() == len(kept) == sum(map(len, self.posted.values()))
 
 
 def create_raw_topics(bootstrap: str, partitions: int = PARTITIONS) -> None:

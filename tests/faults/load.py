@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import httpx
 import numpy as np
 import orjson
+from tests.faults.windows import window_alerts
 
 SECOND = 1_000_000
 STATIONS = 100
@@ -20,6 +21,8 @@ NEAR = 5 * SECOND
 # raises an alarm (decision 38) which DuckDB doesn't find.
 DIFFERENCE, HOT = 15.005, 12.0
 GAP = 10 * SECOND
+# Stations below this number are those of the window alerts, which raise an alarm for each window and station.
+WINDOWED = 8
 
 STREAMS = f"""
 CREATE STREAM air (
@@ -38,7 +41,7 @@ SELECT a.station, a.ts, a.temp - s.temp AS difference FROM air a JOIN surface s
 WHERE a.temp - s.temp > {DIFFERENCE};
 CREATE ALERT hot WITH (gap = '{GAP // SECOND} seconds') AS
 SELECT station, ts, temp FROM air WHERE temp > {HOT};
-"""
+{window_alerts(f"station < {WINDOWED}")}"""
 
 Row = tuple[int, int, float]  # station, event time in microseconds, temperature
 
@@ -47,7 +50,7 @@ class Load:
     """Random walks of temperature, one reading a second, station and stream, from event time `start` on.
 
     `posted` has each accepted reading once, by stream. A reading whose answer was lost is posted again, so
-    that an edge may get it twice.
+    that an edge may get it twice: `unsure` has it once for each such answer.
     """
 
     def __init__(self, seed: int, start: int = 0) -> None:
@@ -56,6 +59,7 @@ class Load:
         self.start = start
         self.second = 0
         self.posted: dict[str, list[Row]] = {"air": [], "surface": []}
+        self.unsure: dict[str, list[Row]] = {"air": [], "surface": []}
         self.repeated = 0  # requests that were sent again
         self._random = np.random.default_rng(seed)
         self._levels = {stream: np.zeros(STATIONS) for stream in self.posted}
@@ -94,25 +98,35 @@ class Load:
 
     def post(self, stream: str, rows: list[Row]) -> None:
         """Post readings until the edge accepts them, for at most five minutes."""
-        lines = [orjson.dumps({"station": row[0], "ts": row[1], "temp": row[2]}) for row in rows]
         deadline = time.monotonic() + 300
-        while not self.offer(stream, b"\n".join(lines)):
+        while not self.offer(stream, rows):
             assert time.monotonic() < deadline, "the edge accepts nothing"
             self.repeated += 1
             time.sleep(0.2)
-        self.posted[stream] += rows
 
-    def offer(self, stream: str, lines: bytes) -> bool:
-        """True if the edge has accepted these lines."""
-        with suppress(httpx.TransportError):
-            answer = self._client.post(
-                f"{self.url}/v1/streams/{stream}",
-                content=lines,
-                headers={"content-type": "application/x-ndjson"},
-            )
-            assert answer.status_code in (202, 503), answer.text
-            return answer.status_code == 202
-        return False
+    def offer(self, stream: str, rows: list[Row]) -> bool:
+        """True if the edge has accepted these readings."""
+        lines = [orjson.dumps({"station": row[0], "ts": row[1], "temp": row[2]}) for row in rows]
+        try:
+            accepted = self.send(stream, b"\n".join(lines))
+        except httpx.ConnectError:
+            return False
+        except httpx.TransportError:
+            self.unsure[stream] += rows
+            return False
+        if accepted:
+            self.posted[stream] += rows
+        return accepted
+
+    def send(self, stream: str, lines: bytes) -> bool:
+        """True if the edge has accepted these lines. Nothing is noted of them."""
+        answer = self._client.post(
+            f"{self.url}/v1/streams/{stream}",
+            content=lines,
+            headers={"content-type": "application/x-ndjson"},
+        )
+        assert answer.status_code in (202, 503), answer.text
+        return answer.status_code == 202
 
     def end(self) -> None:
         """Close the connection."""
@@ -126,7 +140,7 @@ class Load:
 
         def run() -> None:
             try:
-                while not stopping.is_set() and self.second != last:
+                while not stopping.is_set() and (last is None or self.second < last):
                     self.until(self.second + 1, pause)
             except BaseException as error:
                 failures.append(error)

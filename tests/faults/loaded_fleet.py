@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from tests.faults.load import ALERTS, SECOND, STREAMS, Load
+from tests.faults.load import ALERTS, SECOND, STREAMS, WINDOWED, Load
 from tests.faults.reference import Expected, Outcome, closed_episodes, compare, expected
+from tests.faults.windows import WindowVerdict, judge_windows
 from tests.integration.alerts.receiver import Receiver
 
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
@@ -53,6 +54,7 @@ class LoadedFleet:
         )
         self.fleet = Fleet(spec, lambda _: None)
         self.load = Load(seed, start)
+        self.counted: WindowVerdict | None = None
         self.crashed: list[str] = []  # services that ended by a signal that the test didn't send
 
     def start(self) -> None:
@@ -116,22 +118,36 @@ class LoadedFleet:
         least = self.load.start + second * SECOND
         return bool(states) and all(s.frontier is not None and s.frontier > least for s in states)
 
-    def finish(self) -> None:
-        """Post the closing readings, and wait until the joiner's frontiers have passed all others."""
+    def finish(self) -> int:
+        """Post the closing readings, and wait until the joiner's frontiers have passed all others. Returns
+        the event time that they have passed, in microseconds.
+        """
         end = self.load.second
         self.load.close(end + 3_600)
         self.wait("frontiers behind all readings", lambda: self.passed(end + 3_500))
+        return self.load.start + (end + 3_500) * SECOND
 
     def outcome(self, wanted: Expected | None = None) -> Outcome:
         """The comparison of all alarms with those of DuckDB."""
         return compare((wanted or expected(self.load.posted)).alarms, self.records(ALARMS))
 
+    def windows(self, passed: int) -> WindowVerdict:
+        """The comparison of the rows of all windows until `passed` with the readings."""
+        accepted, unsure = (
+            [(str(station), ts) for station, ts, _ in rows["air"] if station < WINDOWED]
+            for rows in (self.load.posted, self.load.unsure)
+        )
+        return judge_windows(accepted, unsure, self.records(ALARMS), passed)
+
     def check(self) -> Outcome:
-        """Finish, and assert that no alarm and no closed episode is missed, extra or doubled, that the
-        webhook got each closed episode, none of them with two identities, and that no service has crashed.
+        """Finish, and assert that no alarm and no closed episode is missed, extra or doubled, that each
+        window counts each accepted reading once, that the webhook got each closed episode, none of them with
+        two identities, and that no service has crashed.
         """
-        self.finish()
+        passed = self.finish()
         assert not self.crashed
+        self.counted = windows = self.windows(passed)
+        assert windows.right, windows
         wanted = expected(self.load.posted)
         assert min(map(len, wanted.alarms.values())) > 20, "there must be something to miss"
         found = self.outcome(wanted)
@@ -149,7 +165,10 @@ class LoadedFleet:
     def said(self, what: str, outcome: Outcome) -> None:
         """Print the figures of one fault."""
         readings = sum(map(len, self.load.posted.values()))
-        print(f"\n{what}: {readings:,} readings, {self.load.repeated} requests repeated, {outcome}")
+        print(
+            f"\n{what}: {readings:,} readings, {self.load.repeated} requests repeated, {outcome}, "
+            f"{self.counted}"
+        )
 
 
 @contextmanager

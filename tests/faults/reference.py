@@ -92,9 +92,9 @@ def combination(alarm: Mapping[str, Any]) -> Combination:
 
 def compare(wanted: Mapping[str, set[Combination]], alarms: Iterable[Mapping[str, Any]]) -> Outcome:
     """Compare alarm records with the expected combinations. A combination is missed if no alarm stands for
-    it. An alarm is doubled if its combination also has another identity.
+    it. An alarm is doubled if its combination also has another identity. Other alerts are left out.
     """
-    records = list(alarms)
+    records = [alarm for alarm in alarms if alarm["alert"] in wanted]
     found: dict[str, Counter[Combination]] = {name: Counter() for name in wanted}
     for alarm in {record["id"]: record for record in records}.values():
         found[alarm["alert"]][combination(alarm)] += 1

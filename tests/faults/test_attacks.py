@@ -23,7 +23,6 @@ import psutil
 import pytest
 from confluent_kafka import Producer
 from tests.faults.loaded_fleet import LoadedFleet
-from tests.faults.reference import compare, expected
 from tests.integration.registry.test_bodies import exchange
 from tests.integration.registry.test_poisoned_records import good_records, poisons
 from tests.integration.registry.test_silences_http import EPISODE, SPOILED
@@ -373,8 +372,9 @@ def test_no_alarm_was_lost(running: AttackedFleet) -> None:
     """All accepted readings were joined, whatever happened beside them."""
     running.stop_load()
     loaded = running.loaded
-    loaded.finish()
+    passed = loaded.finish()
     assert not loaded.crashed
-    wanted = expected(loaded.load.posted)
-    found = compare(wanted.alarms, [one for one in loaded.records(ALARMS) if one["alert"] in wanted.alarms])
+    windows = loaded.windows(passed)
+    assert windows.right, windows
+    found = loaded.outcome()
     assert found.right and found.expected > 100, found

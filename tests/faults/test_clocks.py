@@ -105,10 +105,12 @@ def _wrong_readings(fed: LoadedFleet) -> list[bytes]:
     Their temperature raises no alarm, in whatever way late readings are joined.
     """
     now = fed.load.start + fed.load.second * SECOND
+    wrong = list(enumerate((*AHEAD, *BEHIND)))
     lines = {
-        offset: orjson.dumps({"station": number, "ts": now + offset, "temp": 0.0})
-        for number, offset in enumerate((*AHEAD, *BEHIND))
+        offset: orjson.dumps({"station": number, "ts": now + offset, "temp": 0.0}) for number, offset in wrong
     }
     for stream in fed.load.posted:
-        assert fed.load.offer(stream, b"\n".join(lines.values()))
+        assert fed.load.send(stream, b"\n".join(lines.values()))
+        # Late readings: windows that have ended needn't count them.
+        fed.load.unsure[stream] += [(number, now + offset, 0.0) for number, offset in wrong if offset < 0]
     return [lines[offset] for offset in AHEAD for _ in fed.load.posted]

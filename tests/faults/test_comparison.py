@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import duckdb
 from tests.faults.load import DIFFERENCE, HOT, SECOND, Load, Row
 from tests.faults.reference import INTERVAL, Combination, closed_episodes, compare, expected
+from tests.faults.windows import Reading, judge_windows
 
 
 def alarm(alert: str, id_: str, found: Combination) -> dict[str, Any]:
@@ -90,3 +92,53 @@ def test_episodes_are_split_by_gaps() -> None:
     ]
     assert closed_episodes(told) == Counter(wanted)
     assert closed_episodes(told[3:]) != Counter(wanted)
+
+
+WINDOWS = """SELECT '{name}', station, later + {slide} * place AS window_end, count(*) AS n, min(ts), max(ts),
+    sum(16 ** (ts // 1000000 % 10))
+    FROM (SELECT *, ts // {slide} * {slide} + {slide} AS later FROM readings), range({places}) AS t(place)
+    GROUP BY ALL"""
+
+
+def window_rows(readings: list[Reading]) -> list[dict[str, Any]]:
+    """The alarms of all windows, by DuckDB."""
+    names = ("station", "window_end", "n", "first", "last", "digits")
+    with duckdb.connect() as base:
+        base.execute("CREATE TABLE readings (station VARCHAR, ts BIGINT)")
+        base.executemany("INSERT INTO readings VALUES (?, ?)", readings)
+        rows = [
+            row
+            for name, slide in (("tumbled", 10 * SECOND), ("hopped", 5 * SECOND))
+            for row in base.execute(
+                WINDOWS.format(name=name, slide=slide, places=10 * SECOND // slide)
+            ).fetchall()
+        ]
+    return [
+        {"alert": name, "id": f"{name} {row[:2]}", "row": dict(zip(names, row, strict=True))}
+        for name, *row in rows
+    ]
+
+
+def test_a_reading_that_a_window_lacks_or_counts_twice_is_found() -> None:
+    air = [(str(station), ts) for station, ts, _ in readings(3, 40)["air"] if station < 3]
+    rows, passed = window_rows(air), 100 * SECOND
+    whole = judge_windows(air, [], rows, passed)
+    assert whole.right and whole.readings == len(air) and whole.windows == 3 * (4 + 9)
+    assert judge_windows(air, [], [*rows, rows[0]], passed).right, "a record that comes again"
+    for lost in air[::20]:
+        others = [reading for reading in air if reading != lost]
+        assert len(judge_windows(air, [], window_rows(others), passed).wrong) == 3
+        assert len(judge_windows(air, [], window_rows([*air, lost]), passed).wrong) == 3
+        # Without an answer, both are right.
+        assert judge_windows(others, [lost], window_rows(others), passed).right
+        assert judge_windows(others, [lost], rows, passed).right
+        assert len(judge_windows(others, [lost], window_rows([*air, lost]), passed).wrong) == 3
+    # One reading is lost and another one is doubled: the count is right.
+    assert judge_windows(air, [], window_rows([*air[3:], *air[3:6]]), passed).wrong
+    assert judge_windows(air, [], rows[1:], passed).missed
+    assert judge_windows(air[1:], [], window_rows([("9", 5)]), passed).extra
+    assert judge_windows(air, [], [*rows, rows[0] | {"id": "other"}], passed).doubled
+    changed = rows[0] | {"row": rows[0]["row"] | {"n": 0}}
+    assert judge_windows(air, [], [*rows, changed], passed).doubled
+    assert judge_windows(air, [], [changed, *rows[1:]], passed).wrong
+    assert judge_windows(air, [], [], 0).right, "windows that nobody has passed"

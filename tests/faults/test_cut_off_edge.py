@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import accumulate, repeat
 from pathlib import Path
 
 import pytest
 from tests.integration.edge.slow_link import SlowLink
 from tests.integration.edge.test_full_disk import answers
-from tests.integration.edges import Bench, Message, everything, wait_for
-from tests.unit.edge.plans import TOPIC
+from tests.integration.edges import PARTITIONS, Bench, Message, wait_for
+from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
 
 from tamis.local.broker import EmbeddedKafka
 from tamis.local.broker_settings import Listener
 from tamis.local.service_process import free_ports
+from tamis.planning.build import first_plan
+from tamis.query.parse import catalog_of
 
 STATIONS, SECONDS = 50, 600
 AT_ONCE = 10  # event seconds in one request
@@ -21,6 +26,16 @@ LIMIT = 12 * 2**20  # bytes of the spool: more than ten minutes of readings, les
 SECOND = 1_000_000
 T0 = 1_700_000_000 * SECOND
 CONFIG = f"sources:\n  - {{kind: http, name: http}}\nlimits: {{spool: {LIMIT}}}\n"
+# Beside the topic of all tuples, one of partial aggregates.
+CUTS = f"{TOPIC}1"
+PANE = 10  # seconds
+COUNTED = f"""
+CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, WATERMARK FOR ts AS ts)
+WITH (keys = {STATIONS}, rate = '{STATIONS}/s');
+CREATE ALERT counted AS
+SELECT station, window_end, count(*) AS n FROM TUMBLE(air, ts, INTERVAL '{PANE}' SECOND)
+GROUP BY station, window_end;
+"""
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
 
@@ -60,8 +75,12 @@ def test_an_edge_is_cut_off(far: Bench, ports: tuple[int, int]) -> None:
     def spools() -> bool:
         return post() and edge.metric("tamis_edge_spool_records") > 0
 
-    far.publish(everything("air:far/http"))
-    reader = far.reader(TOPIC)
+    ((counted,),) = (
+        stream.topics for stream in first_plan(catalog_of(COUNTED), partitions=PARTITIONS).streams
+    )
+    topics = [topic([entry(0)]), replace(counted, name=CUTS)]
+    far.publish(plan(air(topics), ["air:far/http"], partitions=PARTITIONS))
+    reader, cuts = far.reader(TOPIC), far.reader(CUTS)
     with SlowLink(front, behind, 1e9):
         edge = far.edge("far", CONFIG)
         edge.process.environment["TAMIS_KAFKA_BOOTSTRAP"] = f"127.0.0.1:{front}"
@@ -89,10 +108,15 @@ def test_an_edge_is_cut_off(far: Bench, ports: tuple[int, int]) -> None:
         wait_for("an empty spool", lambda: edge.metric("tamis_edge_spool_records") == 0)
         wait_for("readings are accepted again", post)
         wait_for("all tuples", lambda: len(_first(reader.of("tuple"))) >= accepted * STATIONS)
+        wait_for("all cuts", lambda: len(_counts(cuts.of("cut"))) >= (accepted // PANE - 1) * STATIONS)
         edge.stop()
     found = _first(reader.of("tuple"))
     assert found.keys() == {
         (f"k{k}", T0 + at * SECOND + k) for at in range(accepted) for k in range(STATIONS)
+    }
+    # The last pane is still open.
+    assert _counts(cuts.of("cut")) == {
+        (f"k{k}", T0 + at * SECOND): PANE for at in range(0, accepted - PANE, PANE) for k in range(STATIONS)
     }
     for partition in {message.partition for message in found.values()}:
         times = [m.tuple["ts"] for m in found.values() if m.partition == partition]
@@ -109,3 +133,18 @@ def _first(messages: list[Message]) -> dict[tuple[str, int], Message]:
     for message in messages:
         found.setdefault((message.tuple["station"], message.tuple["ts"]), message)
     return found
+
+
+def _counts(messages: list[Message]) -> Counter[tuple[str, int]]:
+    """The number of readings of each station and pane in cuts. A record that comes again counts once."""
+    first: dict[tuple[int, ...], Message] = {}
+    for message in messages:
+        first.setdefault((message.partition, *message.envelope["place"]), message)
+    counts: Counter[tuple[str, int]] = Counter()
+    for rows in (message.tuple for message in first.values()):
+        (stations,) = rows["groups"]
+        for station, pane, count in zip(
+            stations, accumulate(rows["panes"]), rows.get("counts", repeat(1)), strict=False
+        ):
+            counts[station, pane] += count
+    return counts

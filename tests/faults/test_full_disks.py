@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx
-import orjson
 import pytest
 from tests.faults.loaded_fleet import LoadedFleet, loaded_fleet
 from tests.fixtures.small_disk import fill, small_disk
@@ -42,12 +41,9 @@ def _fill_edge(fed: LoadedFleet, disk: Path) -> None:
     fed.fleet.broker.stop()
     fill(disk, 2 * 2**20)
     rows = fed.load.walk("air", fed.load.second + 1)
-    lines = b"\n".join(orjson.dumps({"station": k, "ts": ts, "temp": temp}) for k, ts, temp in rows)
     fed.load.second += 1
-    while fed.load.offer("air", lines):
-        fed.load.posted["air"] += rows
+    while fed.load.offer("air", rows):
         rows = fed.load.walk("air", fed.load.second + 1)
-        lines = b"\n".join(orjson.dumps({"station": k, "ts": ts, "temp": temp}) for k, ts, temp in rows)
         fed.load.second += 1
     fill(disk)
     telemetry = fed.fleet.telemetry["edge"]

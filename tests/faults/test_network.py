@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.fed_fleet import FedFleet, until
 from tests.e2e.feeder import STREAMS, PatientFeeder, feeding
-from tests.faults.judging import ALERTS, check_alarms, settle
+from tests.faults.judging import ALERTS, check_alarms, check_windows, settle
 from tests.faults.network import Network, possible
 
 from tamis.errors import EXIT_UNAVAILABLE
@@ -139,7 +139,7 @@ def test_no_alarm_is_lost_or_doubled_over_a_bad_network(network: Network, tmp_pa
                 fleet.last(5)
         fed = fleet.fed
         fleet.supervise(lambda: all(p.is_ready() for p in fed.fleet.processes.values()), 180)
-        settle(fed, feeder)
+        check_windows(fed, feeder, settle(fed, feeder))
         found = check_alarms(fed, feeder, tmp_path)
         print(f"{found} alarms over {feeder.second} event seconds; restarts: {dict(fleet.restarts)}")
     finally:

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from paho.mqtt.client import MQTTMessageInfo
 from tests.e2e.fed_fleet import FedFleet, until
 from tests.e2e.feeder import SECOND, STATIONS, Feeder
-from tests.faults.judging import ALERTS, check_alarms, settle
+from tests.faults.judging import ALERTS, check_alarms, check_windows, settle
 from tests.faults.kafka_feeder import create_raw_topics
 from tests.integration.edge.mqtt import MOSQUITTO, Mosquitto, sender
 from tests.integration.edges import Reader
@@ -152,7 +152,7 @@ sources:
         try:
             feeder.until(SECONDS, pause=0)
             feeder.flush()
-            settle(fed, feeder)
+            check_windows(fed, feeder, settle(fed, feeder))
         finally:
             feeder.end()
         assert len(feeder.sent) == len(KINDS) * OF_EACH_KIND == 500

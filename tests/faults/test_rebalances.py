@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.fed_fleet import FedFleet
 from tests.e2e.feeder import feeding
-from tests.faults.judging import ALERTS, check_alarms, settle
+from tests.faults.judging import ALERTS, check_alarms, check_windows, settle
 from tests.faults.kafka_feeder import PARTITIONS, SOURCES, KafkaFeeder, create_raw_topics
 from tests.integration.edges import Reader
 
@@ -46,10 +46,11 @@ def test_rebalances_every_five_seconds_neither_lose_nor_double_an_alarm(tmp_path
                         process.start()
             for process in processes:
                 process.wait_ready(60)
-            settle(fed, feeder)
+            passed = settle(fed, feeder)
             feeder.flush()
         finally:
             feeder.end()
+        check_windows(fed, feeder, passed)
         check_alarms(fed, feeder, tmp_path)
         # Each stop of an edge that held shards moves them to the other.
         owners = edges_of_shards(bootstrap)
