@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 from tests.e2e.fed_fleet import FedFleet, judge, until
 from tests.e2e.feeder import SECOND, STATIONS, Feeder, close_alert, hot_alert
-from tests.faults.windows import judge_windows, window_alerts
+from tests.faults.windows import count_cuts, judge_windows, window_alerts
 
 from tamis.messaging.topics import ALARMS
 
@@ -36,6 +36,7 @@ def check_windows(fed: FedFleet, feeder: Feeder, passed: int) -> None:
         [(reading["station"], reading["ts"]) for reading in readings["air"]]
         for readings in (feeder.posted, feeder.unsure)
     )
+    assert count_cuts(fed.fleet.kafka_settings().client_config()), "edges send partial aggregates"
     verdict = judge_windows(accepted, unsure, map(orjson.loads, fed.records(ALARMS)), passed)
     print(f"\n{verdict}")
     assert verdict.right and verdict.windows > 100, verdict

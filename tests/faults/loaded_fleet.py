@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from tests.faults.load import ALERTS, SECOND, STREAMS, WINDOWED, Load
 from tests.faults.reference import Expected, Outcome, closed_episodes, compare, expected
-from tests.faults.windows import WindowVerdict, judge_windows
+from tests.faults.windows import WindowVerdict, count_cuts, judge_windows
 from tests.integration.alerts.receiver import Receiver
 
 from tamis.local.fleet import EdgeSpec, Fleet, FleetSpec
@@ -137,6 +137,7 @@ class LoadedFleet:
             [(str(station), ts) for station, ts, _ in rows["air"] if station < WINDOWED]
             for rows in (self.load.posted, self.load.unsure)
         )
+        assert count_cuts(self.fleet.kafka_settings().client_config()), "edges send partial aggregates"
         return judge_windows(accepted, unsure, self.records(ALARMS), passed)
 
     def check(self) -> Outcome:

@@ -13,6 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from confluent_kafka.admin import AdminClient
+
+from tamis.messaging.topic_reader import TopicReader
+from tamis.messaging.topics import STREAM_PREFIX
+
 SECOND = 1_000_000
 SIZE = 10  # seconds of a window, so that its seconds end in different digits
 SLIDES = {"tumbled": 10, "hopped": 5}  # seconds, by alert
@@ -53,7 +58,21 @@ class WindowVerdict:
     @property
     def right(self) -> bool:
         """True if every window has the row of its readings, once."""
-        return not (self.missed or self.extra or self.doubled or self.wrong)
+        return not self.faults
+
+    @property
+    def faults(self) -> dict[Window, str]:
+        """The windows that aren't right, and what is wrong."""
+        others = {"missed": self.missed, "extra": self.extra, "doubled": self.doubled}
+        return {window: said for said, windows in others.items() for window in windows} | dict(self.wrong)
+
+
+def count_cuts(config: Mapping[str, Any]) -> int:
+    """The number of records of cuts in the topics of `air`."""
+    names = AdminClient(dict(config)).list_topics(timeout=30).topics
+    topics = [name for name in names if name.startswith(f"{STREAM_PREFIX}air")]
+    with TopicReader(dict(config), topics) as reader:
+        return sum(b'"kind":"cut"' in (record.value or b"") for record in reader.snapshot())
 
 
 def judge_windows(
