@@ -19,12 +19,15 @@ from confluent_kafka.admin import AdminClient
 from numpy.typing import NDArray
 from tests.e2e.fed_fleet import FedFleet, Times, judge, until
 from tests.e2e.feeder import SECOND, STREAMS, PatientFeeder, close_alert, feeding
+from tests.faults.windows import judge_windows, window_alerts
 from tests.integration.alerts.receiver import Receiver
 
 from tamis.messaging import topics
 from tamis.settings.client import registry_client
 
 ALERT = close_alert("warm", 8.0)
+ALERTS = ALERT + window_alerts("station <> ''")
+NAMES = {"warm", "tumbled", "hopped"}
 # Minutes on a machine where others want the cores too.
 pytestmark = [pytest.mark.recovery, pytest.mark.timeout(600)]
 
@@ -52,7 +55,7 @@ class Station:
 
     def start(self) -> None:
         """Start the fleet, and feed it."""
-        self.feeder.url = self.fed.start(ALERT)
+        self.feeder.url = self.fed.start(ALERTS)
         self.feed(80)
 
     def close(self) -> None:
@@ -109,10 +112,35 @@ class Station:
             return kept
 
         recordings = self.feeder.recordings(self.directory)
-        found = judge(ALERT, "warm", recordings, list(self.alarms.values()), promised)
+        warm = self.warm()
+        found = judge(ALERT, "warm", recordings, warm, promised)
         assert found.extra == 0, found
-        tuples = (orjson.dumps(one["tuples"], option=orjson.OPT_SORT_KEYS) for one in self.alarms.values())
+        tuples = (orjson.dumps(one["tuples"], option=orjson.OPT_SORT_KEYS) for one in warm)
         assert max(Counter(tuples).values()) == 1, "an alarm that comes again has the same id"
+        self.judge_windows()
+
+    def warm(self) -> list[dict[str, Any]]:
+        """The alarms of the join."""
+        return [alarm for alarm in self.alarms.values() if alarm["alert"] == "warm"]
+
+    def judge_windows(self) -> None:
+        """Assert that each window counts each reading once, except windows near a loss or a renewal."""
+        accepted, unsure = (
+            [(reading["station"], reading["ts"]) for reading in readings["air"]]
+            for readings in (self.feeder.posted, self.feeder.unsure)
+        )
+        passed = (self.feeder.second - MARGIN) * SECOND
+        verdict = judge_windows(accepted, unsure, self.alarms.values(), passed)
+        near = [
+            ((first - MARGIN) * SECOND, (last + MARGIN) * SECOND) for first, last in self.lost + self.renewed
+        ]
+        faults = {
+            window: said
+            for window, said in verdict.faults.items()
+            if not any(first <= window[2] <= last for first, last in near)
+        }
+        print(f"\n{verdict.windows} windows, {verdict.readings} readings; near losses {len(verdict.faults)}")
+        assert not faults, faults
 
     def stop(self, *names: str) -> None:
         """Stop services."""
@@ -144,14 +172,16 @@ class Station:
         until(lambda: not set(names) & self.topics())
 
     def restart_registry(self) -> None:
-        """Restart the registry, and wait until the alert runs."""
+        """Restart the registry, and wait until all alerts run."""
         self.stop("registry")
         self.begin("registry")
         self.supervise(self.runs, 240)
 
     def runs(self) -> bool:
-        """True if every service runs, and the registry says that the alert does."""
-        return self.fed.fleet.ended() is None and bool(self.fed.alert("warm")["state"] == "running")
+        """True if every service runs, and the registry says that all alerts do."""
+        return self.fed.fleet.ended() is None and all(
+            self.fed.alert(name)["state"] == "running" for name in NAMES
+        )
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +206,7 @@ def test_without_its_checkpoint_the_joiner_reads_the_topics_again(station: Stati
     posted = Counter(headers["idempotency-key"] for _, headers, _ in station.receiver.posted)
     assert posted and max(posted.values()) == 1, "nobody is notified twice"
     closed = Counter(
-        (tuple(event["key"]), event["end"])
+        (event["alert"], tuple(event["key"]), event["end"])
         for _, _, event in station.receiver.posted
         if event["event"] == "closed"
     )
@@ -193,8 +223,8 @@ def test_without_the_statements_alarms_go_on_until_they_are_applied_again(statio
     first = station.feeder.second
     with feeding(station.feeder):
         station.fed.apply(STREAMS)
-        station.fed.apply(ALERT)
-        station.fed.running("warm")
+        station.fed.apply(ALERTS)
+        station.supervise(station.runs, 180)
     station.renewed.append((first, station.feeder.second + 1))
     station.feed(40)
     station.judge()
@@ -212,7 +242,7 @@ def test_topics_of_plans_and_reports_come_back_and_nothing_is_lost(station: Stat
 def test_with_the_topics_of_streams_and_alarms_only_what_was_unread_is_lost(station: Station) -> None:
     station.feed(MARGIN)
     streams = [name for name in station.topics() if name.startswith(topics.STREAM_PREFIX)]
-    assert len(streams) == 2
+    assert len(streams) == 3
     station.delete(*streams, topics.ALARMS, topics.EPISODES)
     station.restart_registry()
     end = station.feeder.second
@@ -235,7 +265,7 @@ def test_without_its_disk_an_edge_loses_what_was_not_in_kafka(station: Station) 
     station.supervise(station.runs, 180)
     station.feed(60)
     station.judge()
-    times = [one["ts"] for alarm in station.alarms.values() for one in alarm["tuples"].values()]
+    times = [one["ts"] for alarm in station.warm() for one in alarm["tuples"].values()]
     assert not [time_ for time_ in times if (before + 1) * SECOND <= time_ < after * SECOND], (
         "all of them are lost"
     )
@@ -256,8 +286,8 @@ def test_after_all_of_kafka_is_lost_readings_on_the_edge_are_not(station: Statio
     station.fed.fleet.broker.start()
     station.begin("registry")
     station.fed.apply(STREAMS)
-    station.fed.apply(ALERT)
+    station.fed.apply(ALERTS)
     station.begin("joiner", "alerts", "edge")
-    station.fed.running("warm")
+    station.supervise(station.runs, 180)
     station.feed(60)
     station.judge()
