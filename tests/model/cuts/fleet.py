@@ -44,7 +44,8 @@ class LateCommit(NamedTuple):
 
 class Fleet:
     """State of everything. `calm`: nothing fails any more. `delay`: of the watermark. `two_clusters`: sources
-    can be reached while the output topics can't.
+    can be reached while the output topics can't. `raw_first`: topics begin with raw tuples, change often, and
+    sources are slow, so that edges reach their ends.
     """
 
     def __init__(self, seed: int, off: Collection[str] = (), *, trace: bool = False) -> None:
@@ -53,7 +54,7 @@ class Fleet:
         self.trace: list[str] | None = [] if trace else None
         self.seen: Counter[str] = Counter()
         self.calm = False
-        self.two_clusters = r.random() < 0.4
+        self.two_clusters, self.raw_first = r.random() < 0.4, r.random() < 0.35
         self.partitions, self.topics = r.choice((1, 1, 2)), r.choice((1, 2, 2))
         self.delay, self.idle_timeout = r.randint(0, 4), r.choice((None, None, 0, 3))
         self.future, self.clock = seed % 5 == 2, 0.0
@@ -77,7 +78,7 @@ class Fleet:
         self.logs: dict[Place, list[Record]] = {place: [] for place in places}
         # What dead runs sent, in order: it may arrive much later.
         self.in_flight: list[list[tuple[int, Record]]] = []
-        self.joiners = {place: Joiner(self.on, place[1]) for place in places}
+        self.joiners = {place: Joiner(self.off, place[1]) for place in places}
         self.plans_between = self.r.random() < 0.5
         # A batch that was interrupted is repeated: plans, records, and the seed of their order.
         self.batches: dict[Place, tuple[int, int, float]] = {}
@@ -95,7 +96,8 @@ class Fleet:
             for topic in range(self.topics)
             for i in range(r.choice((1, 1, 2)))
         }
-        partial = frozenset(topic for topic in range(self.topics) if r.random() < 0.7)
+        share = 0.1 if self.raw_first else 0.7
+        partial = frozenset(topic for topic in range(self.topics) if r.random() < share)
         self.plans = [Plan(1, queries, 0, dict.fromkeys(self.shards, 1), partial)]
 
     def _begin_judging(self) -> None:
@@ -104,15 +106,16 @@ class Fleet:
         `history`: durable commits. `began`: the reading from which a shard works under a version, for each
         topic. `sent`: the versions under which Kafka has a reading of a topic. `deleted`: those when the
         source deleted it, and `held`: the run that had it then. `before_raw`: the progress that was in the
-        partition before a raw tuple. `raw_progress`: the greatest progress in a partition.
+        partition before a raw tuple of a version. `progress`: the greatest in a partition, for each version,
+        and whether it followed raw tuples.
         """
         self.history: dict[Shard, list[Commit]] = {shard: [] for shard in self.shards}
         self.began: dict[tuple[int, Shard, int], int] = {}
         self.sent: defaultdict[tuple[int, Shard, int], set[int]] = defaultdict(set)
         self.deleted: dict[tuple[int, Shard, int], frozenset[int]] = {}
         self.held: dict[tuple[int, Shard, int], Run] = {}
-        self.before_raw: dict[tuple[int, Shard, int], float] = {}
-        self.raw_progress: defaultdict[tuple[Place, Shard], float] = defaultdict(lambda: -INF)
+        self.before_raw: dict[tuple[tuple[int, Shard, int], int], float] = {}
+        self.progress: defaultdict[tuple[Place, Shard], dict[tuple[int, bool], float]] = defaultdict(dict)
 
     def on(self, rule: str) -> bool:
         return rule not in self.off
@@ -144,12 +147,13 @@ class Fleet:
         self.logs[place].append(record)
         for number in record.readings:
             key = record.topic, record.shard, number
-            if record.kind == "raw" and key not in self.before_raw:
-                self.before_raw[key] = self.raw_progress[place, record.shard]
+            if record.kind == "raw" and record.version not in self.sent[key]:
+                before = self.progress[place, record.shard].values()
+                self.before_raw[key, record.version] = max(before, default=-INF)
             self.sent[key].add(record.version)
         if record.kind == "progress":
-            told = self.raw_progress[place, record.shard]
-            self.raw_progress[place, record.shard] = max(told, record.progress)
+            told, sender = self.progress[place, record.shard], (record.version, record.raw)
+            told[sender] = max(told.get(sender, -INF), record.progress)
 
     def commit(self, run: Run, commit: Commit) -> Literal["stored", "refused", "unanswered"]:
         """A run's commit arrives, unless its answer is lost: then it is stored now, later or never."""

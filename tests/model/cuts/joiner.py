@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
-from collections.abc import Callable
 from typing import NamedTuple
 
 from tests.model.cuts.terms import INF, Plan, Query, Record, Shard
@@ -28,8 +28,9 @@ class Joiner:
     listed now. `included`: the frontier that a shard which came back found.
     """
 
-    def __init__(self, on: Callable[[str], bool], partition: int) -> None:
-        self.on, self.partition = on, partition
+    def __init__(self, off: frozenset[str], partition: int) -> None:
+        """`off`: the rules that it breaks."""
+        self._off, self.partition = off, partition
         self.plan: Plan | None = None
         self.epoch, self.frontier = 0, -INF
         self.parked: list[Record] = []
@@ -45,6 +46,23 @@ class Joiner:
         self.went_back = 0
         # Read so far: plans and records.
         self.plans_read = self.records_read = 0
+
+    def on(self, rule: str) -> bool:
+        return rule not in self._off
+
+    def copy(self) -> Joiner:
+        """A joiner with the same state, which is its own."""
+        new = copy.copy(self)
+        for name, value in vars(self).items():
+            setattr(new, name, copy.copy(value))
+        new.panes = {
+            query: {
+                pane: {group: readings.copy() for group, readings in groups.items()}
+                for pane, groups in panes.items()
+            }
+            for query, panes in self.panes.items()
+        }
+        return new
 
     def obey(self, plan: Plan) -> None:
         """Take up a newer plan, and the records that waited for it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import random
 
 from tests.model.cuts.fleet import Fleet, Place
@@ -22,7 +21,7 @@ def batch(fleet: Fleet, place: Place | None = None) -> None:
         fleet.batches[place] = *((plans, records) if fleet.calm else some), r.random()
     plans, records, order = fleet.batches[place]
     crashes = not fleet.calm and r.random() < 0.15
-    work = copy.deepcopy(joiner) if crashes else joiner
+    work = joiner.copy() if crashes else joiner
     new_plans = fleet.plans[joiner.plans_read :][:plans]
     new_records = fleet.logs[place][joiner.records_read :][:records]
     for one in _mixed(new_plans, new_records, order, between=fleet.plans_between):

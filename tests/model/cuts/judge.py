@@ -87,11 +87,10 @@ class Judge:
             unaware = got == 1 and key in self._raw and reading.number >= last
             if got > want and not (dropped and got == 1) and not unaware:
                 yield Violation("TAKEN", query, reading, f"{got} times, {first} to {last}")
-            if dropped or not want:
+            if dropped or not want or self._excused(query, reading):
                 continue
             if not got:
-                if not self._excused(query, reading):
-                    yield Violation("LOST", query, reading, f"{first} to {last}")
+                yield Violation("LOST", query, reading, f"{first} to {last}")
                 continue
             bound = self._bound(query, reading, on_time=reading.number in on_time)
             for end in query.ends(reading.time):
@@ -131,25 +130,41 @@ class Judge:
         """Windows that end up to this time needn't have the reading."""
         fleet, shard = self._fleet, reading.shard
         place = query.topic, reading.group % fleet.partitions
+        progress, raw = fleet.progress[place, shard], (query, shard, reading.number) in self._raw
         if fleet.idle_timeout is None and on_time:
-            bound = -INF
-        elif (query, shard, reading.number) in self._raw:
-            bound = fleet.before_raw[query.topic, shard, reading.number]
+            # A restart may read again for a new query what was followed by progress of an older one.
+            former = [
+                told
+                for (version, after_raw), told in progress.items()
+                if after_raw and version < query.version
+            ]
+            bound = max(former, default=-INF)
+        elif raw:
+            key = query.topic, shard, reading.number
+            bound = min(
+                told
+                for (other, version), told in fleet.before_raw.items()
+                if other == key and query.version <= version < self._until[query]
+            )
         else:
-            promised = self._promised(query, reading)
-            bound = max(promised, fleet.raw_progress[place, shard])
+            behind_raw = (told for (_, after_raw), told in progress.items() if after_raw)
+            bound = max([self._promised(query, reading), *behind_raw])
         return max(bound, fleet.joiners[place].included.get(shard, -INF))
 
     def _promised(self, query: Query, reading: Reading) -> float:
         """W of the commits before the cut of a reading."""
-        W, epoch = -INF, self._epochs[query.version]
+        W, c, epoch = -INF, 0, self._epochs[query.version]
         for commit in self._fleet.history[reading.shard]:
             chain = dict(commit.topics).get(query.topic)
-            if commit.epoch != epoch or not isinstance(chain, ChainCommit) or chain.cut is None:
+            if commit.epoch != epoch or not isinstance(chain, ChainCommit):
                 continue
-            cut, former = chain.cut, reading.source < commit.source
-            if (former or reading.offset < cut.c) and (cut.full or reading.time < cut.W):
-                new = not former and reading.offset >= chain.c
-                return W if new else min(W, reading.time)
-            W = max(W, cut.W)
+            W = max(W, chain.W)
+            if chain.cut is None:
+                continue
+            cut, here = chain.cut, reading.source == commit.source
+            read = reading.source < commit.source or (here and reading.offset < cut.c)
+            if read and (cut.full or reading.time < cut.W):
+                late = reading.offset >= c
+                return W if late else min(W, reading.time)
+            W, c = max(W, cut.W), max(c, cut.c) if here else c
         return W

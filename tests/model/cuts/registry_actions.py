@@ -19,6 +19,8 @@ def change_plan(fleet: Fleet) -> None:
         queries = {fleet.new_query(query.name, query.topic, version): INF for query in current}
         fleet.dropped |= set(fleet.every_query) - set(queries)
         new = new._replace(queries=queries, epoch=version)
+    elif fleet.raw_first and r.random() < 0.5:
+        new = _change_form(fleet, new)
     elif chance < 0.4 and current:
         query = r.choice(current)
         queries[query] = version
@@ -33,9 +35,14 @@ def change_plan(fleet: Fleet) -> None:
     elif chance < 0.73 and fleet.gone:
         list_again(fleet, new)
     elif chance < 0.97:
-        new = new._replace(partial=plan.partial ^ {r.randrange(fleet.topics)})
-        fleet.seen["topics changed"] += 1
+        new = _change_form(fleet, new)
     fleet.add_plan(new)
+
+
+def _change_form(fleet: Fleet, new: Plan) -> Plan:
+    """A topic has partial aggregates in place of raw tuples, or the other way round."""
+    fleet.seen["topics changed"] += 1
+    return new._replace(partial=new.partial ^ {fleet.r.randrange(fleet.topics)})
 
 
 def _drop(fleet: Fleet, dropped: Query, queries: dict[Query, float]) -> None:

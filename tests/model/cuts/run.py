@@ -102,10 +102,12 @@ class Run:
         """A record of this run, built by the queries of its plan."""
         return Record(kind, self.shard, topic, version, self.plan.version, self.epoch, self.fence, **fields)
 
-    def send_progress(self, topic: int, time: float, version: int, *, ahead: bool = False) -> None:
+    def send_progress(
+        self, topic: int, time: float, version: int, *, ahead: bool = False, raw: bool = False
+    ) -> None:
         """Send progress to all partitions of a topic."""
         records = [
-            (partition, self.record("progress", topic, version, progress=time))
+            (partition, self.record("progress", topic, version, progress=time, raw=raw))
             for partition in range(self.fleet.partitions)
         ]
         self.out = records + self.out if ahead else self.out + records
@@ -229,7 +231,7 @@ class Run:
                 self.topics[number] = Chain(self, number, part)
             elif request.watermark > -INF or request.fence is not None:
                 topic.fenced |= request.fence is not None
-                self.send_progress(number, request.watermark, self.version)
+                self.send_progress(number, request.watermark, self.version, raw=True)
 
     # ---- plans
 
@@ -288,7 +290,7 @@ class Run:
         raw_before, before = bool(self.raw), self.version
         for topic in range(self.fleet.topics):
             self._serve(topic, plan)
-        self.unsure = raw_before or bool(self.raw)
+        self.unsure |= raw_before or bool(self.raw)
         self.version, self.epoch, self.changing = plan.version, plan.epoch, False
         for topic, number in enumerate(self._position()):
             if plan.serves(topic, before) != plan.serves(topic, plan.version):

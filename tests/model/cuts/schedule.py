@@ -37,9 +37,12 @@ def play(seed: int, off: Collection[str] = (), *, trace: bool = False) -> tuple[
     """Play the schedule of a seed without some rules; returns its violations, and the fleet at the end."""
     fleet = Fleet(seed, off, trace=trace)
     r = fleet.r
-    weights = [weight * r.choice((0.2, 1, 1, 3)) for weight in STEPS.values()]
+    weights = {step: weight * r.choice((0.2, 1, 1, 3)) for step, weight in STEPS.items()}
+    if fleet.raw_first:
+        weights[edge_actions.emit] /= 2
+        weights[edge_actions.move] *= 2
     length = 14 * sum(map(len, fleet.sources.values())) + 60
-    for step in r.choices(list(STEPS), weights, k=length):
+    for step in r.choices(list(weights), list(weights.values()), k=length):
         step(fleet)
     stuck = _drain(fleet)
     return [*Judge(fleet).violations(), *stuck], fleet

@@ -120,10 +120,12 @@ class Plan(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One of 'cut', 'raw', 'progress', 'final'. `form`: the plan by whose queries it was built. `fence`: the
-    number of the fence under which its run worked. `place`: (n, part) of a cut, (source, offset) of a raw
-    tuple. `rows`: numbers of readings by beginning of the pane and group. `bounds`: (source, c, W) of the cut
-    before and of this one.
+    """One of 'cut', 'raw', 'progress', 'final'.
+
+    `form`: the plan by whose queries it was built. `fence`: the number of the fence under which its run
+    worked. `place`: (n, part) of a cut, (source, offset) of a raw tuple. `rows`: numbers of readings by
+    beginning of the pane and group. `raw`: progress behind raw tuples, which only the judge reads. `bounds`:
+    (source, c, W) of the cut before and of this one.
     """
 
     kind: str
@@ -137,6 +139,7 @@ class Record(NamedTuple):
     rows: dict[tuple[float, int], list[int]] | None = None
     reading: Reading | None = None
     progress: float = -INF
+    raw: bool = False
     bounds: tuple[tuple[int, int, float], tuple[int, int, float]] | None = None
 
     @property
