@@ -49,15 +49,28 @@ class Chain:
         if not sent:
             self.open[reading.number] = reading
 
-    def build(self, now: bool = False) -> None:
-        """Make the records of the cut if all readings before its offset were read, or `now`."""
+    def _comes(self, cut: Cut) -> bool:
+        """Readings of the cut are still to be read."""
+        return self._mine(cut) and (self.run.next < cut.c or self.stuck)
+
+    def _mine(self, cut: Cut) -> bool:
+        """The offset of the cut is one of the present source."""
+        return cut.source == self.run.source or not self.run.on("anew_cut")
+
+    def _takes(self, cut: Cut, reading: Reading) -> bool:
+        """The cut has the reading."""
+        source = cut.source if self.run.on("anew_cut") else self.run.source
+        before = (reading.source, reading.offset) < (source, cut.c)
+        return before and (cut.full or reading.time < cut.W)
+
+    def build(self) -> None:
+        """Make the records of the cut if all readings before its offset were read."""
         run, cut = self.run, self.cut
-        waits = cut is not None and (self.run.next < cut.c or self.stuck) and run.on("replay_first")
-        if cut is None or self.built or (waits and not now):
+        if cut is None or self.built or (run.on("replay_first") and self._comes(cut)):
             return
         self.built = True
         version = cut.version if run.on("version_of_cut") else run.plan.version
-        bounds = (run.source, self.c, self.W), (run.source, cut.c, cut.W)
+        bounds = (run.source, self.c, self.W), (cut.source, cut.c, cut.W)
         n = cut.n if run.on("number") else cut.c
         n += 0 if run.on("anew_place") else 1000 * run.source
         records = []
@@ -76,7 +89,7 @@ class Chain:
         parts = cut.parts if run.on("fixed_parts") else run.fleet.r.choice((1, 2, 3))
         rows: dict[tuple[int, int], dict[tuple[float, int], list[int]]] = {}
         for number, reading in list(self.open.items()):
-            if self.offset(reading) < cut.c and (cut.full or reading.time < cut.W):
+            if self._takes(cut, reading):
                 del self.open[number]
                 if queries:
                     where = reading.group % partitions, (reading.group // partitions) % parts
@@ -101,7 +114,8 @@ class Chain:
     def adopt(self) -> None:
         """Kafka has the cut: it is the last one."""
         if self.cut:
-            self.c, self.W, self.cut = self.cut.c, self.cut.W, None
+            self.c, self.W = self.cut.c if self._mine(self.cut) else 0, self.cut.W
+            self.cut = None
 
     def propose(self, change: bool) -> ChainCommit:
         """The chain's part of the next commit: with the cut that waits, or perhaps with a new one. `change`:
@@ -124,18 +138,17 @@ class Chain:
         if not (useful and self.replayed() and (change or run.fleet.calm or r.random() < 0.7)):
             return ChainCommit(self.since, self.done, self.c, self.W)
         n, self._again = self._again or run.next_number(), 0
-        cut = Cut(n, run.next, W, full, r.choice((1, 1, 2, 3)), run.version)
+        cut = Cut(n, run.next, W, full, r.choice((1, 1, 2, 3)), run.version, run.source)
         if not run.on("commit_first"):
             self.use(cut)
         return ChainCommit(self.since, self.done, self.c, self.W, cut)
 
-    def committed(self, commit: ChainCommit, *, former: bool) -> None:
-        """The commit is durable: its cut may be sent. `former`: the source was made anew since."""
+    def committed(self, commit: ChainCommit) -> None:
+        """The commit is durable: its cut may be sent."""
         if commit.cut is None:
             self.tell(commit.W, self.run.version)
         elif self.run.on("commit_first") and (self.cut is None or commit.cut.n != self.cut.n):
-            keeps = not former or not self.run.on("anew_in_flight")
-            self.use(commit.cut if keeps else commit.cut._replace(c=0))
+            self.use(commit.cut)
 
     def use(self, cut: Cut) -> None:
         self.cut, self.built = cut, False
@@ -149,21 +162,12 @@ class Chain:
             self.stuck = not self.run.on("gap_builds")
         self.build()
 
-    def source_ends(self) -> None:
-        """The source is made anew, so no reading before the pending cut comes again."""
-        self.build(now=self.run.on("anew_builds"))
-
     def source_begins(self) -> None:
         """Offsets begin again at 0."""
         self.since = self.done = 0
         if self.run.on("anew_c"):
             self.c = 0
-        self._forget_offset()
-
-    def _forget_offset(self) -> None:
-        """The pending cut's offset is before all of the new source."""
-        if self.cut and self.run.on("anew_c") and self.run.on("anew_builds"):
-            self.cut = self.cut._replace(c=0)
+        self.build()
 
 
 class RawTopic:
@@ -175,6 +179,7 @@ class RawTopic:
         self.run, self.topic = run, topic
         self.done = self._sent = commit.done
         self.fenced = self.caught_up = False
+        self._told: tuple[float, int] | None = None
 
     def take(self, reading: Reading) -> None:
         """Send a reading, unless Kafka has it."""
@@ -197,6 +202,16 @@ class RawTopic:
         here = [offset for source, offset in offsets if source == self.run.source]
         self._sent = max(self._sent, min(here, default=self.run.next))
         return RawCommit(self._sent)
+
+    def committed(self, watermark: float, *, fence: bool) -> None:
+        """The commit is durable: progress may be sent behind the tuples from before, and its fence."""
+        version = self.run.version
+        if fence:
+            self.fenced = True
+            self.run.send_fence(self.topic)
+        if watermark > -INF and self._told != (watermark, version):
+            self._told = watermark, version
+            self.run.send_progress(self.topic, watermark, version, raw=True)
 
     def source_begins(self) -> None:
         """Offsets begin again at 0."""

@@ -110,6 +110,8 @@ class Joiner:
             for query in self.plan.serves(record.topic, record.version):
                 self._add(query, record)
             return
+        if record.kind == "fence":
+            return
         version, listed = self.since.get(record.shard, (0, False))
         if listed and (record.version >= version or not self.on("final_versioned")):
             if record.kind == "progress":

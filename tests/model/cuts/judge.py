@@ -161,8 +161,8 @@ class Judge:
             W = max(W, chain.W)
             if chain.cut is None:
                 continue
-            cut, here = chain.cut, reading.source == commit.source
-            read = reading.source < commit.source or (here and reading.offset < cut.c)
+            cut, here = chain.cut, reading.source == chain.cut.source
+            read = (reading.source, reading.offset) < (cut.source, cut.c)
             if read and (cut.full or reading.time < cut.W):
                 late = reading.offset >= c
                 return W if late else min(W, reading.time)

@@ -47,9 +47,8 @@ _TEXTS = {
     "full_before_raw": "raw tuples follow a full cut that Kafka has | follow open panes",
     # Sources that lose readings.
     "gap_builds": "a cut is built when reading goes on behind its offset | waits for readings that are gone",
-    "anew_builds": "a source made anew: the pending cut is built at once | from the new source's readings",
-    "anew_c": "and c begins again at 0 | stays",
-    "anew_in_flight": "and so does that of a cut whose commit was under way | this cut has new readings",
+    "anew_c": "of a source made anew, offsets sent begin again at 0 | stay",
+    "anew_cut": "the pending cut keeps its source, and is built when that ends | has the new one's readings",
     "anew_place": "and the place of the pending cut stays | moves with the source's beginning",
 }  # fmt: skip
 

@@ -106,11 +106,14 @@ class Run:
         self, topic: int, time: float, version: int, *, ahead: bool = False, raw: bool = False
     ) -> None:
         """Send progress to all partitions of a topic."""
-        records = [
-            (partition, self.record("progress", topic, version, progress=time, raw=raw))
-            for partition in range(self.fleet.partitions)
-        ]
+        record = self.record("progress", topic, version, progress=time, raw=raw)
+        records = [(partition, record) for partition in range(self.fleet.partitions)]
         self.out = records + self.out if ahead else self.out + records
+
+    def send_fence(self, topic: int) -> None:
+        """Send the fence to all partitions of a topic."""
+        record = self.record("fence", topic, self.version)
+        self.out += [(partition, record) for partition in range(self.fleet.partitions)]
 
     def next_number(self) -> int:
         self.n += 1
@@ -149,8 +152,6 @@ class Run:
 
     def _read_anew(self, number: int) -> None:
         """The source was made anew."""
-        for chain in self.chains:
-            chain.source_ends()
         self.source, self.next = number, 0
         for topic in self.topics.values():
             topic.source_begins()
@@ -164,7 +165,10 @@ class Run:
 
     def _fence_stands(self, topic: RawTopic) -> bool:
         """Kafka has this run's fence: what earlier owners send from now on is dropped."""
-        waiting = any(record.kind == "progress" and record.topic == topic.topic for _, record in self.out)
+        waiting = any(
+            record.kind == "fence" and record.topic == topic.topic
+            for _, record in [*self.edge.spool[self.shard], *self.out]
+        )
         return (topic.fenced and not waiting) or not self.on("raw_fence")
 
     def _may_begin(self, topic: RawTopic) -> bool:
@@ -226,12 +230,11 @@ class Run:
             topic = self.topics[number]
             if isinstance(topic, Chain):
                 assert isinstance(part, ChainCommit)
-                topic.committed(part, former=request.commit.source != self.source)
+                topic.committed(part)
             elif isinstance(part, ChainCommit):
                 self.topics[number] = Chain(self, number, part)
-            elif request.watermark > -INF or request.fence is not None:
-                topic.fenced |= request.fence is not None
-                self.send_progress(number, request.watermark, self.version, raw=True)
+            else:
+                topic.committed(request.watermark, fence=request.fence is not None)
 
     # ---- plans
 

@@ -38,10 +38,14 @@ def play(seed: int, off: Collection[str] = (), *, trace: bool = False) -> tuple[
     fleet = Fleet(seed, off, trace=trace)
     r = fleet.r
     weights = {step: weight * r.choice((0.2, 1, 1, 3)) for step, weight in STEPS.items()}
-    if fleet.raw_first:
-        weights[edge_actions.emit] /= 2
-        weights[edge_actions.move] *= 2
     length = 14 * sum(map(len, fleet.sources.values())) + 60
+    if fleet.raw_first:
+        length *= 2
+        weights[edge_actions.emit] /= 3
+        weights[edge_actions.crash] /= 2
+        weights[edge_actions.wake] /= 3
+        weights[edge_actions.send] *= 2
+        weights[edge_actions.move] *= 2
     for step in r.choices(list(weights), list(weights.values()), k=length):
         step(fleet)
     stuck = _drain(fleet)

@@ -32,7 +32,9 @@ class Reading(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """All readings with offset < `c` and time < `W` (of every time if `full`) that no earlier cut sent."""
+    """All readings with offset < `c` and time < `W` (of every time if `full`) that no earlier cut sent. `c`
+    is an offset of the shard's source number `source`.
+    """
 
     n: int
     c: int
@@ -40,6 +42,7 @@ class Cut(NamedTuple):
     full: bool
     parts: int
     version: int
+    source: int
 
 
 class ChainCommit(NamedTuple):
@@ -120,7 +123,7 @@ class Plan(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One of 'cut', 'raw', 'progress', 'final'.
+    """One of 'cut', 'raw', 'progress', 'final', 'fence'.
 
     `form`: the plan by whose queries it was built. `fence`: the number of the fence under which its run
     worked. `place`: (n, part) of a cut, (source, offset) of a raw tuple. `rows`: numbers of readings by
