@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.model.cuts.joiner import Joiner
 from tests.model.cuts.rules import RULES
 from tests.model.cuts.schedule import play
 from tests.model.cuts.search import series
+from tests.model.cuts.terms import INF, Plan, Query, Reading, Record, Shard
 
 # The kind of violation and the seed of a schedule in which it happens without the rule.
 BROKEN_IN = {
@@ -59,3 +61,17 @@ def test_without_a_rule_a_promise_is_broken(rule: str) -> None:
     assert rule in RULES
     assert not play(seed)[0]
     assert kind in {violation.kind for violation in play(seed, [rule])[0]}
+
+
+@pytest.mark.parametrize(("off", "taken"), [((), 0), (("fence_at_arrival",), 1)])
+def test_a_raw_tuple_behind_a_fence_is_dropped_though_the_fence_waits_for_its_plan(
+    off: tuple[str, ...], taken: int
+) -> None:
+    shard = Shard("s0k", movable=True)
+    query = Query("q", topic=0, version=1, slide=4, width=1, offset=0)
+    joiner = Joiner(frozenset(off), partition=0)
+    joiner.obey(Plan(1, {query: INF}, 0, {shard: 1}, frozenset()))
+    joiner.arrive(Record("fence", shard, 0, version=2, form=2, epoch=0, fence=1))
+    reading = Reading(shard, 0, 0, 0, time=1, group=0, passes=(True,))
+    joiner.arrive(Record("raw", shard, 0, version=1, form=1, epoch=0, place=(0, 0), reading=reading))
+    assert joiner.takes.total() == taken

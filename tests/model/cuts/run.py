@@ -124,7 +124,8 @@ class Run:
     def read(self) -> bool:
         """Take the next reading."""
         source = self.fleet.sources[self.shard]
-        if self.changing or self.unsure or any(topic.caught_up for topic in self._to_begin()):
+        begins = any(topic.caught_up for topic in self._to_begin()) and self.on("begin_waits")
+        if self.changing or self.unsure or begins:
             return False
         if self.source != source.number:
             self._read_anew(source.number)
