@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tamis.declarations.aggregates import Aggregate
 from tamis.declarations.watches import Frame
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.functions.entry import FUNCTIONS
@@ -24,6 +25,8 @@ from tamis.operators.latest_candidates import latest
 from tamis.operators.synopses.row_numbering import BucketMaxima
 from tamis.operators.time_join import slot_kernels
 from tamis.operators.time_join.temporal_join import expand, windows
+from tamis.operators.windows.open_panes import OpenPanes
+from tamis.plan.nodes import Grouping
 from tamis.planning.physical.lowering import standing_evaluator
 from tamis.predicates.bitmap import Bitmap
 from tamis.predicates.evaluation import Dispatcher
@@ -60,6 +63,7 @@ def warm() -> None:
     latest(rows, rows, rows, rows, np.full(2, -1))
     BucketMaxima(1).rising(np.arange(100).reshape(-1, 1), np.arange(100))
     _count()
+    _panes()
     stream, query = parse("a < 1 OR a >= 1 AND b < 1 OR a >= 1 AND b >= 1"), parse("a > 0 AND b > 0")
     implies(query, stream)
     whole = BoxUnion.of(np.zeros((1, 1)), np.ones((1, 1)))
@@ -127,6 +131,23 @@ def _count() -> None:
     query.take("t", {"j": numbers}, 100)
     query.take("s", {"k": numbers, "a": numbers, "x": Vector(numbers.data * 0.5)}, 100)
     again.load(query.dump())
+
+
+def _panes() -> None:
+    """Aggregate numbers of both types by pane and group, as edges do."""
+    x, b = (Column("", name, kind) for name, kind in (("x", Type.DOUBLE), ("b", Type.BIGINT)))
+    calls = [
+        Aggregate(function, column, False, Type.DOUBLE)
+        for function in ("var_pop", "min", "max")
+        for column in (x, b)
+    ]
+    calls += [
+        Aggregate("arg_max", value, False, value.type, order=order) for value in (x, b) for order in (x, b)
+    ]
+    panes = OpenPanes(Grouping((), tuple(calls), ()))
+    numbers = np.arange(2)
+    panes.add(numbers, {("", "x"): Vector(numbers * 0.5), ("", "b"): Vector(numbers)}, 2)
+    panes.take()
 
 
 def remove_stale_caches(folder: Path) -> int:

@@ -158,4 +158,4 @@ class Joiner:
         """A sign of life, unless the loop hangs that looks after the query: it waits for Spark's JVM."""
         if not self._health.loop_runs(LOOP_SECONDS):
             return None
-        return Heartbeat.of_this_process(nodes=True)
+        return Heartbeat.of_this_process(joiner=True)

@@ -84,6 +84,16 @@ def statements_lost(before: State | None, plans: History) -> bool:
         return False  # of another release, which has to be replaced
 
 
+def has_partials(plans: History) -> bool:
+    """True if the newest plan has partial aggregates."""
+    document = plans.get(plans.greatest)
+    try:
+        streams = () if document is None else decode_plan(document).streams
+    except InputError:
+        return False  # of another release, which has to be replaced
+    return any(topic.partials is not None for stream in streams for topic in stream.topics)
+
+
 def recover_reports(registry: Registry, found: Recovered, reports: Reports) -> None:
     """Give the registry the reports that the fleet sent before this process started, and the silences."""
     for topic, table in (

@@ -33,7 +33,7 @@ SPEED = 1200.0
 # The joiner is slow on a busy machine. Without any progress for this long it counts as stuck.
 STANDSTILL_SECONDS = 300.0
 
-_DECISIONS = ("published", "omitted", "filtered", "late", "dead")
+_DECISIONS = ("published", "omitted", "filtered", "late", "dead", "aggregated")
 
 
 @dataclass

@@ -42,6 +42,7 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     """A sign of life. `time` is the wall clock in microseconds. `host` and `pid` name the process, for
     those who have to end it when it hangs. `sinks` has the sinks of a worker by name. `nodes`: always
     true of a joiner, for a registry of the release before, which writes SQL for joiners older than itself.
+    `partials`: true of a joiner that takes partial aggregates.
     """
 
     time: Integer
@@ -49,12 +50,19 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     pid: Count = 0
     sinks: dict[str, SinkState] = {}
     nodes: bool = False
+    partials: bool = False
 
     @staticmethod
-    def of_this_process(sinks: dict[str, SinkState] | None = None, *, nodes: bool = False) -> Heartbeat:
+    def of_this_process(sinks: dict[str, SinkState] | None = None, *, joiner: bool = False) -> Heartbeat:
         """A sign of life of the process that calls it, now."""
-        now = time.time_ns() // 1000
-        return Heartbeat(time=now, host=socket.gethostname(), pid=os.getpid(), sinks=sinks or {}, nodes=nodes)
+        return Heartbeat(
+            time=time.time_ns() // 1000,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            sinks=sinks or {},
+            nodes=joiner,
+            partials=joiner,
+        )
 
     def to_bytes(self) -> bytes:
         """The record's value."""

@@ -99,16 +99,20 @@ def progress_envelope(
     shed: tuple[int, int] | None = None,
     *,
     place: int | None = None,
+    form: int | None = None,
 ) -> dict[str, Any]:
     """The envelope of a progress record. `shed`: the first and the last event time of a span in which
     retained tuples were dropped; then `event_time` may be None, if none is known yet. `place`: all tuples of
-    the shard before this place were published before the record.
+    the shard before this place were published before the record. `form`: the plan that a reader needs to
+    understand the cuts before the record, if it is newer.
     """
     envelope = {"kind": "progress", "shard": shard, "plan": plan, "activation": activation}
     if event_time is not None:
         envelope["event_time"] = event_time
     if place is not None:
         envelope["place"] = place
+    if form is not None and form > plan:
+        envelope["form"] = form
     return envelope if shed is None else envelope | {"shed": shed}
 
 
@@ -155,9 +159,9 @@ class Ack:
     earliest: Integer | None = None
     # The failing sources of the edge, each with the reason; None if none fails.
     failing: dict[Text, str] | None = None
-    # Tuples by the edge's decision (published, omitted, filtered, late, dead) since it began to serve the
-    # shard. They begin again at 0 when the edge restarts or the shard moves. Of a shard that isn't listed:
-    # empty if it never had a reading.
+    # Tuples by the edge's decision (published, omitted, filtered, late, dead, aggregated) since it began to
+    # serve the shard. They begin again at 0 when the edge restarts or the shard moves. Of a shard that isn't
+    # listed: empty if it never had a reading.
     tuples: dict[Text, Count] | None = None
     # Event time before which the shard's readings are late, in microseconds; None without event time.
     watermark: Integer | None = None
@@ -169,6 +173,8 @@ class Ack:
     # True of a shard that never had a reading, and whose stream the configuration of the edge doesn't name:
     # nobody knows if readings will come this way. None from an earlier release.
     unused: bool | None = None
+    # True of an edge that can publish partial aggregates; None from an earlier release.
+    partials: bool | None = True
 
     def to_bytes(self) -> bytes:
         """The record's value."""

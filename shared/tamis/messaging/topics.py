@@ -132,6 +132,15 @@ def stream_topic(stream: str, number: int) -> str:
     return f"{STREAM_PREFIX}{stream}.{number}"
 
 
+def number_of(topic: str) -> int:
+    """The number of a topic that `stream_topic` named.
+
+    >>> number_of("tamis.stream.air.12")
+    12
+    """
+    return int(topic.rpartition(".")[2])
+
+
 def outside_topic(stream: str, number: int) -> str:
     """The name of a topic that only consumers outside the fleet read.
 

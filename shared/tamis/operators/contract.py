@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tamis.expressions.vectors import Vector
+from tamis.operators.windows.pane_rows import PaneRows
+from tamis.plan.nodes import Grouping
 
 # The column that marks the rows of groups for which HAVING no longer holds.
 WITHDRAWN = "_withdrawn"
@@ -98,6 +100,16 @@ class CountsLate(Protocol):
     """
 
     late: int
+
+
+@runtime_checkable
+class TakesPanes(Protocol):
+    """An evaluator that also takes partial aggregates of tuples, as edges compute them."""
+
+    def take_panes(self, rows: PaneRows, sent: Grouping) -> None:
+        """Count the tuples of some panes and groups. `sent`: the grouping of the rows, which may have more
+        than the query needs. Raises RefusedError if it has less.
+        """
 
 
 @runtime_checkable

@@ -70,8 +70,8 @@ class PaneGrid:
 
 @dataclass(frozen=True)
 class PartialAggregation:
-    """What edges publish in place of tuples, for window aggregates with the same filter and groups: partial
-    aggregates of panes, by cuts (docs/cuts.md).
+    """Partial aggregates of panes, which edges publish by cuts in place of tuples (docs/cuts.md), for window
+    aggregates with the same filter and groups.
 
     `grouping` has the columns of groups, the aggregates of all readers, and the columns that are computed for
     both, all with the empty alias; it has no SELECT and no HAVING. A pane begins at each boundary of any

@@ -21,6 +21,7 @@ from tamis.planning.explanations.probable_mistakes import (
     silence_warnings,
 )
 from tamis.planning.explanations.row_growth import growth_warnings, missing_keys, open_ended_warnings
+from tamis.planning.explanations.transfer import transfer
 from tamis.planning.verdict import InputVerdict, Verdict
 from tamis.query.model import (
     AlertDef,
@@ -63,12 +64,18 @@ def rendered(verdict: Verdict, definition: AlertDef | DerivedDef, catalog: Catal
     reading = catalog.reading(definition)
     words = WatchText(definition.query.watched)
     immediate = isinstance(definition, AlertDef) and definition.options.max_delay == 0
+    sent = None
+    if isinstance(definition, AlertDef) and verdict.accepted:
+        sent = transfer(definition, reading)
     return Explanation(
         verdict.name,
         verdict.kind,
         verdict.accepted,
         verdict.reason,
-        tuple(_source(one, verdict, words, immediate) for one in verdict.inputs),
+        tuple(
+            replace(source, transfer=None if source.stream in catalog.tables else sent)
+            for source in (_source(one, verdict, words, immediate) for one in verdict.inputs)
+        ),
         verdict.memory,
         warnings=tuple(map(words, _warnings(verdict, definition, reading))),
         history=_history(definition, catalog),

@@ -19,7 +19,7 @@ from tamis.declarations.streams import StreamDef
 from tamis.identity_diff import Splice, identity_diff
 from tamis.persistent.dicts import PersistentDict
 from tamis.persistent.lists import PersistentList, not_none
-from tamis.plan.model import Definition, Plan, StandingQuery
+from tamis.plan.model import Definition, Plan, StandingQuery, TopicPlan
 from tamis.planning.derived_topics import DerivedNumber, DerivedTopic, derived_sources, derived_topics
 from tamis.planning.queries.former_definitions import Former, former_columns
 from tamis.planning.stream_plans import PlannedStream, stream_plans, with_backfills
@@ -46,7 +46,8 @@ class Built:
     `topic_numbers`: all numbers that the topics of a stream and key have ever had. `outside`: for each
     stream, the numbers of topics that the joiner doesn't read. `assigned`: the topics of readers that are
     new or have other topics than before, each a number or the name of a derived stream. `choices`: the
-    reasons for new topics. `parts`: the parts from which the next plan is built.
+    reasons for new topics. `partials`: edges and joiner exchange partial aggregates where that is possible.
+    `parts`: the parts from which the next plan is built.
     """
 
     plan: Plan
@@ -54,7 +55,14 @@ class Built:
     assigned: Mapping[str, Mapping[str, TopicId]] = field(default_factory=dict)
     choices: Mapping[str, Mapping[str, Choice]] = field(default_factory=dict)
     outside: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    partials: bool = True
     parts: Parts | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def waits_for_partials(self) -> bool:
+        """True if some topic could have partial aggregates, and has none until services can exchange them."""
+        topics = self.parts.topics.values() if self.parts and not self.partials else ()
+        return any(shared.plan.partials is not None for shared in topics)
 
     def with_sources(self, sources: Sequence[ReaderSource]) -> Built:
         """A copy for `sources`, in the same order, whose readers now have the topics that were assigned."""
@@ -122,14 +130,16 @@ def plan_for(
     shard_streams: Mapping[str, str],
     statistics: Mapping[str, StreamStatistics] | None = None,
     derived_numbers: Mapping[str, DerivedNumber] | None = None,
+    partials: bool = True,
     before: Built | None = None,
 ) -> Built:
     """The plan `version` for the readers of `sources`.
 
     `derived_numbers`: for each derived stream whose topic the joiner reads, the number of its topic.
-    `statistics`: observed readings by stream, used to choose topics for new readers. `before`: any earlier
-    plan with its parts. Raises NotAcceptedError if an alert or a derived stream of the catalogue is not
-    accepted.
+    `statistics`: observed readings by stream, used to choose topics for new readers. `partials`: edges and
+    joiner can exchange partial aggregates. `before`: any earlier plan with its parts.
+
+    Raises NotAcceptedError if an alert or a derived stream of the catalogue is not accepted.
     """
     parts = before.parts if before and before.parts else Parts()
     sources = PersistentList(sources)
@@ -156,7 +166,7 @@ def plan_for(
     topics = _topics(catalog, readers, assignment, parts.topics)
     planned = stream_plans(
         catalog,
-        {topic: shared.plan for topic, shared in topics.items()},
+        {topic: _with_partials(shared.plan, retiring, partials) for topic, shared in topics.items()},
         derived,
         former_columns(catalog, former.present),
         parts.planned,
@@ -185,7 +195,15 @@ def plan_for(
         topics=topics,
         planned=planned,
     )
-    return Built(plan, assignment.numbers, assignment.assigned, assignment.choices, assignment.outside, parts)
+    return Built(
+        plan,
+        assignment.numbers,
+        assignment.assigned,
+        assignment.choices,
+        assignment.outside,
+        partials,
+        parts,
+    )
 
 
 def _assign(
@@ -256,6 +274,17 @@ def _reader(source: ReaderSource, catalog: Catalog) -> Reader | None:
     if reader is not None and isinstance(reader.origin, Subscription):
         return reader if reader.origin.stream in catalog.streams else None
     return reader
+
+
+def _with_partials(topic: TopicPlan, retiring: Mapping[str, int], partials: bool) -> TopicPlan:
+    """The topic with partial aggregates if they are possible: its queries count until they are replaced."""
+    if topic.partials is None or not partials:
+        return topic if topic.partials is None else replace(topic, partials=None)
+    grids = topic.partials.grids
+    if not any(grid.query in retiring for grid in grids):
+        return topic
+    until = tuple(replace(grid, until=retiring.get(grid.query)) for grid in grids)
+    return replace(topic, partials=replace(topic.partials, grids=until))
 
 
 def _topics(

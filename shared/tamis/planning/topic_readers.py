@@ -11,6 +11,7 @@ from tamis.expressions.nodes import Expr, conjunction, conjuncts
 from tamis.plan.model import Definition, StandingQuery
 from tamis.plan.omission import Omission, bare
 from tamis.planning.join_verdict import JoinVerdict, accepted
+from tamis.planning.placement import groups_of
 from tamis.planning.queries.definitions import define, read_columns
 from tamis.planning.queries.former_definitions import Former, former_catalog, former_domains
 from tamis.planning.queries.standing_queries import is_standing, judged, standing_query
@@ -78,11 +79,16 @@ def read_requests(reader: Reader, catalog: Catalog) -> tuple[ReadRequest, ...]:
         return (_request(reader, "", key, origin.filter, subscriber=True),)
     own = former_catalog(catalog, reader.former, origin)
     if is_standing(origin, own):
+        query = judged(origin, own)
         return tuple(
             _request(
-                reader, feed.stream.name, (_read(reader, feed.stream.name), feed.partition_key), feed.filter
+                reader,
+                feed.stream.name,
+                (_read(reader, feed.stream.name), feed.partition_key),
+                feed.filter,
+                groups=None if feed.stream.base else groups_of(origin, query.node),
             )
-            for feed in judged(origin, own).layout.feeds
+            for feed in query.layout.feeds
         )
     verdict = _verdict(origin, own, reader.former)
     streams, keys = verdict.analysis.streams, verdict.keys.partition
@@ -154,8 +160,9 @@ def _request(
     subscriber: bool = False,
     complete: bool = True,
     columns: frozenset[str] | None = None,
+    groups: tuple[Expr, ...] | None = None,
 ) -> ReadRequest:
-    return ReadRequest(reader.id, alias, key, filter_, subscriber, complete, reader.version, columns)
+    return ReadRequest(reader.id, alias, key, filter_, subscriber, complete, reader.version, columns, groups)
 
 
 def _reading(one: ReaderInput, reader: Reader) -> ReaderInput:

@@ -26,7 +26,7 @@ from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr, conjuncts
 from tamis.persistent.dicts import PersistentDict
 from tamis.persistent.lists import PersistentList
-from tamis.plan.model import Entry, Input
+from tamis.plan.model import Entry, Input, PartialAggregation
 from tamis.plan.omission import Omission, bare
 from tamis.predicates.boxes import inside
 from tamis.predicates.matching import implies
@@ -44,13 +44,16 @@ _FIRST: SortKey = (-1, "", "")  # before the key of any reader
 
 @dataclass(frozen=True)
 class ReaderInput:
-    """One input of a reader, and its omission. `counted`: the reader is a standing query."""
+    """One input of a reader, and its omission. `counted`: the reader is a standing query. `partials`: what
+    edges can publish for it in place of tuples.
+    """
 
     source: Input
     omission: Omission
     version: int
     max_delay: int | None
     counted: bool = False
+    partials: PartialAggregation | None = None
 
     @cached_property
     def entry(self) -> Entry:

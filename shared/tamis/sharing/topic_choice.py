@@ -59,6 +59,7 @@ class ReadRequest:
 
     `complete`: the reader needs every tuple, without omission. `version`: the plan version that made the
     reader. `columns`: the columns that it reads, for a reader that may read the topic of a derived stream.
+    `groups`: the columns of groups of a reader for which edges can publish partial aggregates.
     """
 
     reader: str
@@ -69,6 +70,7 @@ class ReadRequest:
     complete: bool
     version: int
     columns: frozenset[str] | None = None
+    groups: tuple[Expr, ...] | None = None
 
     @property
     def sort_key(self) -> SortKey:

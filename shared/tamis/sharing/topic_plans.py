@@ -15,9 +15,11 @@ from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Expr
 from tamis.identity_diff import identity_diff
 from tamis.persistent.lists import PersistentList
-from tamis.plan.model import Input, TopicPlan
+from tamis.plan.model import Input, PartialAggregation, TopicPlan
 from tamis.plan.omission import Omission
 from tamis.sharing.entries import Entries, ReaderInput
+from tamis.sharing.partial_groupings import united
+from tamis.sharing.topic_assignment import partial_form
 from tamis.sharing.topic_choice import ReadRequest, TopicKey
 
 
@@ -69,8 +71,18 @@ class SharedTopic:
             tuple(column.name for column in stream.columns if columns[column.name]),
             entries.kept,
             counted=counted > 0,
+            partials=_partials(requests, inputs := diff.applied(self.inputs, added)),
         )
-        return SharedTopic(plan, requests, diff.applied(self.inputs, added), entries, columns, counted)
+        return SharedTopic(plan, requests, inputs, entries, columns, counted)
+
+
+def _partials(requests: Sequence[ReadRequest], inputs: Sequence[ReaderInput]) -> PartialAggregation | None:
+    """Partial aggregates for all readers of a topic, in place of tuples; None if some need tuples."""
+    if partial_form(requests) is None:
+        return None
+    alone = [one.partials for one in inputs if one.partials is not None]
+    grids = sorted((grid for one in alone for grid in one.grids), key=lambda grid: (grid.version, grid.query))
+    return PartialAggregation(united([one.grouping for one in alone]), tuple(grids))
 
 
 @dataclass(frozen=True)

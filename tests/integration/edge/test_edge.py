@@ -20,10 +20,10 @@ from confluent_kafka import Producer
 from tests.integration.edges import PARTITIONS, Bench, Message, Reader, everything, wait_for
 from tests.unit.edge.plans import TOPIC, air, entry, plan, topic
 
+from tamis.messaging.partitioner import partition_of
 from tamis.messaging.records import END_OF_TIME, Ack
 from tamis.messaging.topics import ACKS, DEAD_LETTERS
 from tamis.plan.model import Entry, Plan
-from tamis_edge.core.records import partition_of
 
 T0 = 1_700_000_000_000_000
 
@@ -144,7 +144,7 @@ def test_what_http_accepted_survives_a_kill(bench: Bench) -> None:
         ],
     )[-1]
     assert newest.tuples is not None and newest.tuples["published"] > 0
-    assert set(newest.tuples) == {"published", "omitted", "filtered", "late", "dead"}
+    assert set(newest.tuples) == {"published", "omitted", "filtered", "late", "dead", "aggregated"}
     edge.stop()
 
 

@@ -18,10 +18,10 @@ from tests.integration.edges import (
 )
 from tests.unit.edge.plans import TOPIC
 
+from tamis.messaging.partitioner import partition_of
 from tamis.messaging.records import canonical_key
 from tamis.messaging.topics import ACKS, DEAD_LETTERS
 from tamis.plan.model import Plan
-from tamis_edge.core.records import partition_of
 
 T0 = 1_700_000_000_000_000
 APART = 5_000  # microseconds between readings

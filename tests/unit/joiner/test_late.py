@@ -19,7 +19,8 @@ SECOND = 1_000_000
 SQL = """
 CREATE STREAM a (k INT, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (rate = '1/s');
 CREATE STREAM b (k INT, ts TIMESTAMP, WATERMARK FOR ts AS ts) WITH (rate = '1/s');
-CREATE ALERT wide AS SELECT window_end, count(*) AS n FROM TUMBLE(a, ts, INTERVAL '10' SECOND)
+CREATE ALERT wide WITH (edge = 'raw') AS
+  SELECT window_end, count(*) AS n FROM TUMBLE(a, ts, INTERVAL '10' SECOND)
   WHERE k > 0 GROUP BY window_end;
 CREATE ALERT pairs AS SELECT DISTINCT a.k FROM a, b WHERE a.k = b.k AND a.k BETWEEN 0 AND 9 AND b.ts > a.ts;
 CREATE ALERT near AS SELECT a.k FROM a, b WHERE a.k = b.k AND ABS(a.ts - b.ts) <= INTERVAL '9' SECOND;

@@ -95,18 +95,22 @@ def test_what_another_query_has_edges_hold_on_a_shared_topic_counts() -> None:
 
 
 WINDOWED = """
-CREATE ALERT rows AS SELECT window_end, k, count(*) AS n FROM TUMBLE(a, ts, INTERVAL '4' SECOND)
+CREATE ALERT rows WITH (edge = '{}') AS
+SELECT window_end, k, count(*) AS n FROM TUMBLE(a, ts, INTERVAL '4' SECOND)
 WHERE {} GROUP BY window_end, k
 """
 
 
 def test_aggregates_of_windows_wait_for_what_edges_hold_for_others() -> None:
     # 4 s of window, 2 s of watermark and 10 s of stall are four panes of ten keys.
-    alone = shown(streams=DECLARED + WINDOWED.format("y > 3"))
+    alone = shown(streams=DECLARED + WINDOWED.format("raw", "y > 3"))
     assert value(alone, "tamis_query_bound_tuples", query="rows") == 4 * 10
     # Beside a join that holds for 18 s: 34 s, nine panes.
-    beside = shown(("far", 9, "x"), streams=DECLARED + WINDOWED.format("y > 3") + ";")
+    beside = shown(("far", 9, "x"), streams=DECLARED + WINDOWED.format("raw", "y > 3") + ";")
     assert value(beside, "tamis_query_bound_tuples", query="rows") == 9 * 10
+    # Partial aggregates have a topic of their own.
+    apart = shown(("far", 9, "x"), streams=DECLARED + WINDOWED.format("auto", "y > 3") + ";")
+    assert value(apart, "tamis_query_bound_tuples", query="rows") == 4 * 10
 
 
 PAIRS = """

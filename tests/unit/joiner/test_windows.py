@@ -19,12 +19,12 @@ from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis_joiner.core.alarms import Numbering, standing_alarms
 from tamis_joiner.core.group import Group
+from tamis_joiner.core.query_progress import QueryProgress
 from tamis_joiner.core.records.envelopes import Records, split_plans
 from tamis_joiner.core.records.tuple_columns import TupleColumns
 from tamis_joiner.core.running_query import (
     ArrivedTuples,
     Found,
-    QueryProgress,
     RunningQuery,
 )
 
@@ -88,7 +88,7 @@ def test_rows_come_on_the_frontier_and_late_tuples_count_where_they_can() -> Non
     running.take(source, _arrived(source, [("p", 3, 1.0), ("q", 12, 5.0), ("p", 21, -1.0)], 0))
     found = running.advance(source, 12)
     assert _alarms(query, found) == [(9, {"window_end": 10, "station": "p", "mean": 1.0})]
-    again = RunningQuery(query, QueryProgress(**vars(running.progress)), NO_ACCESS)
+    again = RunningQuery(query, QueryProgress.from_json(running.progress.to_json()), NO_ACCESS)
     again.load(running.dump())
     # The first ones come again; the last one is late, and counts in the window that ends at 20.
     again.take(source, _arrived(source, [("q", 12, 5.0), ("p", 21, -1.0), ("p", 5, 3.0)], 1))

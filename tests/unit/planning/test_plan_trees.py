@@ -12,7 +12,7 @@ from tamis.planning.plan_trees.operators import PlanBound, QueryPlan
 
 OPERATORS = {
     *("Scan", "Patterns", "WindowFunctions", "Filter", "Project", "Distinct", "Union", "Table", "TableJoin"),
-    *("TimeJoin", "LatestValues", "Windows", "Sessions", "Groups"),
+    *("TimeJoin", "LatestValues", "Windows", "PartialAggregates", "Sessions", "Groups"),
     *("Representatives", "Counts", "ApplicationTime"),
 }
 # Each of their operators has its part of the bound.

@@ -52,6 +52,7 @@ def build(
     shard_streams: Mapping[str, str],
     statistics: Mapping[str, StreamStatistics],
     derived_numbers: Mapping[str, DerivedNumber],
+    partials: bool,
     before: Built | None,
 ) -> Built:
     """One topic per stream, read by every definition whole."""
@@ -79,7 +80,7 @@ def build(
     )
     definitions = tuple(_definition(alert, n, topics, keys) for alert, n in running)
     plan = Plan(version, partitions, streams, definitions, dict(since), dict(shard_streams), dict(retiring))
-    return Built(plan, numbers)
+    return Built(plan, numbers, partials=partials)
 
 
 def _definition(

@@ -92,10 +92,10 @@ def test_another_topic_is_told(registry: Registry) -> None:
     applied(registry, made)
     new = max((one for one in registry.plan.definitions if one.alert == "pair"), key=lambda one: one.version)
     assert [(one.topic, one.partition_key) for one in new.inputs] == [
-        ("tamis.stream.air.2", ("x",)),
+        ("tamis.stream.air.3", ("x",)),
         ("tamis.stream.surface.2", ("x",)),
     ]
-    assert changes[0] == "air as a: topic tamis.stream.air.1 becomes tamis.stream.air.2"
+    assert changes[0] == "air as a: topic tamis.stream.air.1 becomes tamis.stream.air.3"
     assert "air as a: the partition key is k and becomes x" in changes
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 import orjson
 
 from tamis.errors import InputError
+from tamis_edge.core.cuts.cut import CutsCommit
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,19 @@ class Commit:
     read: int = 0
     watched: WatchedCommit | None = None  # None if no watched stream needs more than the rest
     history: History | None = None  # only of a backfill stream
+    cuts: CutsCommit | None = None  # None without topics of partial aggregates
 
     @property
     def decided(self) -> int:
         """All readings before this offset are published or dropped by the topics of the stream itself."""
-        return self.done if self.watched is None else self.watched.decided
+        if self.watched is not None:
+            return self.watched.decided
+        return self.done if self.cuts is None else self.cuts.decided
+
+    @property
+    def form(self) -> int:
+        """The newest plan that the shard's run knew, if partial aggregates depend on it."""
+        return self.version if self.cuts is None else max(self.version, self.cuts.form)
 
     @property
     def unread(self) -> bool:
@@ -81,7 +90,8 @@ class Commit:
         """
         fields = asdict(self)
         del fields["done"]
-        for name in ("watched", "history"):
+        fields["cuts"] = self.cuts and self.cuts.to_json()
+        for name in ("watched", "history", "cuts"):
             if fields[name] is None:
                 del fields[name]
         return orjson.dumps(fields).decode()
@@ -103,7 +113,8 @@ class Commit:
             born, read = (int(fields.get(name, 0)) for name in ("born", "read"))
             watched = WatchedCommit(**fields["watched"]) if "watched" in fields else None
             history = History(**fields["history"]) if "history" in fields else None
-            return Commit(done, high, version, activation, born, read, watched, history)
+            cuts = CutsCommit.from_json(fields["cuts"]) if "cuts" in fields else None
+            return Commit(done, high, version, activation, born, read, watched, history, cuts)
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(
                 f"the metadata of the committed offset {done} was not written by an edge: {error!r}",

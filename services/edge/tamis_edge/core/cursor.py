@@ -28,7 +28,7 @@ class Cursor:
     @staticmethod
     def of(commit: Commit, plan: Plan, stream: str, now: int) -> Cursor:
         """The cursor of a run that takes up a commit of a shard of `stream` under a plan."""
-        first = commit.done if plan.watched(stream) else commit.decided
+        first = commit.done if plan.watched(stream) or commit.cuts is not None else commit.decided
         reread = end_of_reread(plan, stream, commit)
         return Cursor(
             first, first, commit.decided, reread, commit.read, commit.born if commit.version else now

@@ -80,7 +80,7 @@ class SentProgress:
 
 
 # The decisions about tuples of raw streams.
-DECISIONS = ("published", "omitted", "filtered", "late", "dead")
+DECISIONS = ("published", "omitted", "filtered", "late", "dead", "aggregated")
 
 
 @dataclass(slots=True)
@@ -92,9 +92,13 @@ class Counts:
     filtered: int = 0
     late: int = 0
     dead: int = 0
+    aggregated: int = 0  # only in partial aggregates
     saved_calls: int = 0  # omitted tuples for which the joiner would call a Python function
     shed: int = 0  # retained and dropped at random; counted once for each topic
     published_bytes: int = 0
+    partial_records: int = 0
+    partial_rows: int = 0
+    partial_bytes: int = 0
     holds: list[Int64s] = field(default_factory=list)  # microseconds from arrival to publication
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -52,9 +52,18 @@ class ServedTopics:
         self.rows = Rows()
         self._dispatch = Dispatch(())
 
-    def serve(self, plan: Plan, stream: StreamPlan | None, publish: Publish, *, whole: bool = False) -> None:
+    def serve(
+        self,
+        plan: Plan,
+        stream: StreamPlan | None,
+        publish: Publish,
+        *,
+        whole: bool = False,
+        without_tuples: Collection[str] = (),
+    ) -> None:
         """Give the topics the entries of a plan. `publish` is called with the tuples that ended entries held,
-        while the stream is still the one of the previous plan. `whole`: nothing is omitted.
+        while the stream is still the one of the previous plan. `whole`: nothing is omitted. No tuples are
+        published to the topics `without_tuples`.
         """
         before = self.stream
         if before is not None and (
@@ -65,6 +74,7 @@ class ServedTopics:
                 publish(topic, topic.end())
             self.topics, self.rows, self._dispatch = {}, Rows(), Dispatch(())
         plans = {} if stream is None else {topic.name: topic for topic in stream.topics}
+        plans |= {name: replace(plans[name], entries=()) for name in without_tuples}
         self.schemas = {name: topic.schema for name, topic in self.topics.items()}
         if stream is not None:
             self.schemas |= {name: value_schema(stream, topic) for name, topic in plans.items()}

@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tamis.messaging.dead_letters import DeadLetter
-from tamis.messaging.records import progress_envelope
+from tamis.messaging.records import END_OF_TIME, progress_envelope
 from tamis.messaging.schemas.tuple_encoding import encode_alone
 from tamis.omission.columns import NEVER, Int64s
+from tamis.operators.time_join.filter_dispatch import Bools
 from tamis.operators.time_join.tuple_entries import Matches
 from tamis.plan.model import Plan, StreamPlan
 from tamis_edge.core.commit import Commit, History
 from tamis_edge.core.cursor import Cursor, retires_definition
+from tamis_edge.core.cuts.partial_topics import PartialTopics
 from tamis_edge.core.max_ahead import limit
 from tamis_edge.core.outbox import START_OF_TIME, Counts, Ledger, Origin, Outbox, Progress, SentProgress
 from tamis_edge.core.rows import Batch, Chunk
@@ -65,7 +67,7 @@ class ShardRun:
         `shedder` drops retained tuples while its `share` is above 0. `replayed`: see `core.max_ahead`.
         `progress_every`: see `SentProgress`.
         """
-        if shard not in plan.since or plan.version < commit.version:
+        if shard not in plan.since or plan.version < commit.form:
             raise ValueError(f"plan {plan.version} can't take up {shard} at {commit}")
         self.shard = shard
         self.stream_name = stream
@@ -85,12 +87,17 @@ class ShardRun:
         self._next_id = 0
         self._served = ServedTopics(plan.partitions)
         self.watched = WatchedStreams(stream, commit, self._outbox.watched, self._send_watched)
+        self.partials = PartialTopics(stream, commit)
         self._pending: _PendingCommit | None = None
         self._sent_progress = SentProgress(progress_every)
         self._reached: Progress = {}  # of the last commit
         self._retiring = False
+        self._plan = plan
         if self._cursor.reread:
-            self._serve(plan, whole=True)
+            self._serve(plan, commit.version, whole=True)
+        elif commit.cuts is not None and self._needs_all(plan):
+            # What was read under the plan of the commit is sent before this plan is taken up.
+            self._serve(plan, commit.version, whole=True)
         else:
             self.obey(plan)
         if commit.version and commit.done == commit.read:
@@ -116,7 +123,7 @@ class ShardRun:
         stream, latest = plan.stream(self.stream_name), self.high
         if stream is not None and stream.anew > self.version:
             latest = self._begin_anew(stream)
-        self._serve(plan)
+        self._serve(plan, plan.version)
         if plan.version != self.version:
             self.version, self.activation = plan.version, latest + 1
 
@@ -140,9 +147,27 @@ class ShardRun:
         """The offset that comes next: all readings before it were delivered."""
         return self._cursor.next
 
-    def _serve(self, plan: Plan, *, whole: bool = False) -> None:
-        """Give the topics the plan's entries. `whole`: nothing is omitted."""
-        self._served.serve(plan, plan.stream(self.stream_name), self._publish, whole=whole)
+    def _needs_all(self, plan: Plan) -> bool:
+        """True if the readings of the commit's plan must be read again and sent before this plan is used."""
+        self.partials.serve(plan, self.version, self.next_offset)
+        return self.partials.changes(plan)
+
+    def ready(self, plan: Plan) -> bool:
+        """True if the shard may use a plan now. Otherwise all that it has read in partial aggregates is sent
+        first; nothing is read until then.
+        """
+        return self.partials.ready(plan, self.next_offset)
+
+    def _serve(self, plan: Plan, version: int, *, whole: bool = False) -> None:
+        """Serve the topics of the plan, under this version. `whole`: nothing is omitted."""
+        self._plan = plan
+        self.partials.serve(plan, version, self.next_offset)
+        self._serve_tuples(whole=whole)
+
+    def _serve_tuples(self, *, whole: bool = False) -> None:
+        plan, aggregated = self._plan, self.partials.without_tuples
+        stream = plan.stream(self.stream_name)
+        self._served.serve(plan, stream, self._publish, whole=whole, without_tuples=aggregated)
         floor = self.high if self.high >= 0 else START_OF_TIME
         number = max(self._now - self._cursor.born, 0)  # greater than that of any earlier reading
         start = Start(floor, self.next_offset, self.watermark, number)
@@ -171,14 +196,16 @@ class ShardRun:
             return
         batch = self._positioned(batch, stream)
         decided = self._cursor.decided
-        new = batch if batch.offsets[0] >= decided else batch.take(batch.offsets >= decided)
-        if len(new):
-            self._take(new, stream.delay)
+        aggregated = self.partials.take(batch, now)
+        first = int(np.searchsorted(batch.offsets, decided))
+        if first < len(batch):
+            self._take(batch.take(slice(first, None)) if first else batch, stream.delay, aggregated[first:])
         if self.watched:
             self.watched.take(batch, stream.delay)
+        self.partials.reached(self.next_offset)
         self.settle(now)
 
-    def _take(self, batch: Batch, delay: int) -> None:
+    def _take(self, batch: Batch, delay: int, aggregated: Bools) -> None:
         n = len(batch)
         ids = np.arange(self._next_id, self._next_id + n, dtype=np.int64)
         self._next_id += n
@@ -187,7 +214,9 @@ class ShardRun:
         late = batch.times < reached[:-1]
         matched = self._served.match(batch)
         counts = self._outbox.raw.counts
-        counts.filtered += n - int(np.count_nonzero(matched.concerned))
+        aggregated = aggregated & ~matched.concerned
+        counts.aggregated += int(np.count_nonzero(aggregated))
+        counts.filtered += n - int(np.count_nonzero(matched.concerned | aggregated))
         counts.late += int(np.count_nonzero(matched.concerned & late))
         self._served.keep(ids, batch, matched, late)
         for topic, matches, any_entry in matched.topics:
@@ -202,6 +231,7 @@ class ShardRun:
         first = int(batch.offsets[0])
         if self._cursor.take(first, int(batch.offsets[-1]), self._now):
             self.watched.source_begins_anew(first)
+            self.partials.source_begins_anew(first)
         if stream.time is None:
             # The position of a tuple is its time where a stream has none.
             return replace(batch, times=self._cursor.born + batch.offsets)
@@ -242,10 +272,11 @@ class ShardRun:
     def skip(self, offset: int) -> None:
         """All readings before `offset` were delivered, even if no tuple was among them."""
         self._cursor.skip(offset)
+        self.partials.reached(self.next_offset)
 
     def idle(self, now: int) -> None:
         """The source has no readings now. The watermark follows the clock if the stream declares that."""
-        self._cursor.reread = 0  # the source doesn't have these readings any more
+        self._caught_up()
         stream = self._served.stream
         if stream is None or stream.time is None or self.ended:
             return
@@ -255,10 +286,16 @@ class ShardRun:
 
     def finish(self) -> None:
         """The source has ended: no more tuples can arrive."""
-        self._cursor.reread = 0
+        self._caught_up()
         self.ended = True
         self.watermark = int(NEVER)
         self.watched.advance(self.watermark)
+
+    def _caught_up(self) -> None:
+        """All was read that the source has. It doesn't have those any more that should have come again."""
+        self._cursor.reread = 0
+        self.partials.caught_up = True
+        self.partials.reached(END_OF_TIME)
 
     def settle(self, now: int) -> None:
         """Decide on all tuples for which watermark and clock allow it."""
@@ -279,15 +316,19 @@ class ShardRun:
         and the shard can't move to another edge.
         """
         self._outbox.safe(*tokens)
+        self.partials.safe(*tokens)
 
     def carries_tuple(self, token: int) -> bool:
         """True if the record has readings. Progress and final records, which have none, can be made again."""
-        return token in self._outbox.raw.unsafe or token in self._outbox.watched.unsafe
+        unsafe = self._outbox.raw.unsafe, self._outbox.watched.unsafe
+        return token in unsafe[0] or token in unsafe[1] or self.partials.carries(token)
 
     def place(self, token: int) -> int:
         """The position of the first reading in a record of readings: in the source, or below 0 by its number
-        on watched streams, falling.
+        on watched streams, falling. Records of cuts have 0, since no restart makes them from other readings.
         """
+        if self.partials.carries(token):
+            return 0
         number = self._outbox.watched.unsafe.get(token)
         return self._cursor.born + self._outbox.raw.unsafe[token] if number is None else ~number
 
@@ -303,8 +344,10 @@ class ShardRun:
         The progress of this moment is sent when the commit is durable.
         """
         unsafe = self._outbox.raw.unsafe
-        if self._pending is not None or (self.settling and self._retiring and self.unsafe):
+        if self._pending is not None or (self._awaits_commit and self._retiring and self.unsafe):
             return None
+        if self.partials.begin_chains(self.next_offset, len(unsafe)):
+            self._serve_tuples()
         held = self._served.held()
         ids = self._served.forget_decided(held, self._outbox.raw.counts)
         first = [min(unsafe.values())] if unsafe else []
@@ -321,6 +364,8 @@ class ShardRun:
         elif cursor.next < cursor.decided:
             # The plan that had watched streams may come back.
             done, watched = self.durable.done, self.durable.watched
+        self.partials.draw(cursor.next, self.watermark, self._now)
+        done = min(done, self.partials.done(cursor.next))
         commit = Commit(
             done,
             self.high,
@@ -330,8 +375,9 @@ class ShardRun:
             cursor.read,
             watched,
             self.history,
+            self.partials.commit(decided, cursor.next),
         )
-        places = {name: place for name in self._served.topics}
+        places = {name: place for name in self._served.topics.keys() - self.partials.without_tuples}
         places |= {
             name: self.watched.place(cursor.born) for one in self.watched.served for name in one.topics
         }
@@ -351,7 +397,9 @@ class ShardRun:
         timed = stream is not None and stream.time is not None
         schemas = {name: one for served in self._all_served() for name, one in served.schemas.items()}
         last = pending.final and commit.version == self.version
-        changed = self._sent_progress.changed(pending.progress, commit.version, now, last=last)
+        self._send_cuts(now)
+        progress = {**pending.progress, **self.partials.progress}
+        changed = self._sent_progress.changed(progress, commit.version, now, last=last)
         for topic, partition, time in changed:
             known = topics.get(topic)
             envelope = progress_envelope(
@@ -360,11 +408,24 @@ class ShardRun:
                 commit.activation,
                 time if timed and time != START_OF_TIME else None,
                 place=pending.places.get(topic) if known is not None and known.plan.counted else None,
+                form=self.partials.form if topic in self.partials.without_tuples else None,
             )
             value = encode_alone(schemas.get(topic), envelope)
             self._outbox.add(topic, partition, value, now)
         if last:
             self._outbox.add_finals(topics.values(), self._served.partitions, self._origin._replace(now=now))
+
+    def _send_cuts(self, now: int) -> None:
+        """Send the cuts of the last commit, before the progress that covers them."""
+        self.partials.made_durable()
+        counts = self._outbox.raw.counts
+        for chain, rows, records in self.partials.to_send(self.shard, self._cursor.born):
+            topic = chain.topic.name
+            tokens = [self._outbox.add(topic, partition, value, now) for partition, value in records]
+            self.partials.sent_as(chain, tokens)
+            counts.partial_records += len(records)
+            counts.partial_rows += rows
+            counts.partial_bytes += sum(len(value) for _, value in records)
 
     def commit_failed(self) -> None:
         """The last `commit()` was not made durable."""
@@ -396,8 +457,13 @@ class ShardRun:
 
         Tuples that a standing query counts under a plan must not be read again under an older plan: it
         would count some of them and miss those between. Tuples that were read under the plan before must
-        not be read again under a plan that retires a definition (`settled_first`).
+        not be read again under a plan that retires a definition (`settled_first`). And see
+        `PartialTopics.waits`.
         """
+        return self._awaits_commit or self.partials.waits
+
+    @property
+    def _awaits_commit(self) -> bool:
         counted = any(topic.plan.counted for topic in self._topics().values())
         return (counted or self._retiring) and self.durable.version != self.version
 
@@ -440,7 +506,7 @@ class ShardRun:
     @property
     def unsafe(self) -> int:
         """The number of records of readings that are not safe yet."""
-        return len(self._outbox.raw.unsafe) + len(self._outbox.watched.unsafe)
+        return len(self._outbox.raw.unsafe) + len(self._outbox.watched.unsafe) + self.partials.unsafe
 
     @property
     def read_again(self) -> int:

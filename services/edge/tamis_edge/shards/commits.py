@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
+from tamis.operators.windows.cut_policy import COMMIT_EVERY
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.sources.base import SourceShard
 
 _log = get_logger("edge.shard")
 
-# Microseconds between commits. Progress is sent after a commit, and each commit costs a synchronisation
-# with the disk.
-COMMIT_EVERY = 500_000
 RETRY = 1_000_000  # microseconds after a commit that failed
 
 

@@ -22,11 +22,14 @@ from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.backfill import Reader
 from tamis_edge.sources.base import Delivery, SourceShard
 from tamis_edge.sources.journal_shard import STRAY, JournalShard
+from tamis_edge.sources.kafka.shard import KafkaShard
 
 _log = get_logger("edge.shard")
 
 # The share of the journal above which it keeps no decided readings.
 FULL_FOR_SERIES = 0.5
+# The share of the journal above which all readings in partial aggregates are sent.
+FULL_FOR_CUTS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,10 @@ class Worker:
         match self._state:
             case Serving(run):
                 if plan.version > run.version and not run.rereading:
-                    self._change(run, plan, now)
+                    if run.ready(plan):
+                        self._change(run, plan, now)
+                    else:
+                        self._commits.due(now)
             case Rejecting():
                 pass
             case Idle() | Listening() as state:
@@ -172,7 +178,7 @@ class Worker:
 
     def _take_up(self, plan: Plan, now: int) -> None:
         known = self.source.committed()
-        if known is None or plan.version < known[0].version or self._commits.pending:
+        if known is None or plan.version < known[0].form or self._commits.pending:
             return
         source = self.source
         run = ShardRun(
@@ -185,8 +191,7 @@ class Worker:
             replayed=source.replayed,
             progress_every=self._progress_every,
         )
-        version = run.version if run.rereading else plan.version
-        self._state = Serving(run, self._start(run.next_offset, self._decode_for(plan, version)))
+        self._state = Serving(run, self._start(run.next_offset, self._decode_for(plan, run.version)))
         self._commits.due(0)
         _log.info(
             "this edge now serves the shard", shard=source.name, plan=plan.version, offset=run.next_offset
@@ -240,6 +245,10 @@ class Worker:
                     shard=self.source.name,
                 )
             self.run.keep_series = keep
+            # Readings of partial aggregates that weren't sent stay in the journal.
+            self.run.partials.full = journal >= FULL_FOR_CUTS
+        if self.run is not None and isinstance(self.source, KafkaShard):
+            self.run.partials.full = self.source.deletes_soon
         if self._shedder is not None:
             self._shedder.share = share_to_shed(spool if self.source.caught_up else max(spool, journal))
 

@@ -16,12 +16,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from tamis.errors import UnavailableError
 from tamis.telemetry.threads import WorkerThread
 from tamis_edge.core.commit import Commit, History, WatchedCommit
+from tamis_edge.core.cuts.cut import CutsCommit
 from tamis_edge.storage.database import give_back, open_database, roll_back
 from tamis_edge.storage.disk import DiskError, Reserve, disk_fault
 
@@ -75,7 +77,7 @@ class Journal:
         for column in ("born", "read"):
             if column not in known:  # the file of an older release
                 self._write.execute(f"ALTER TABLE shards ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
-        for column in ("watched", "history"):
+        for column in ("watched", "history", "cuts"):
             if column not in known:
                 self._write.execute(f"ALTER TABLE shards ADD COLUMN {column} TEXT")
         try:
@@ -135,7 +137,7 @@ class Journal:
                 db.execute(f"DELETE {gone}", (number, commit.done))
             db.execute(
                 "UPDATE shards SET done = ?, high = ?, version = ?, activation = ?, born = ?, read = ?,"
-                " watched = ?, history = ?, final = ? WHERE id = ?",
+                " watched = ?, history = ?, cuts = ?, final = ? WHERE id = ?",
                 (
                     commit.done,
                     commit.high,
@@ -143,8 +145,9 @@ class Journal:
                     commit.activation,
                     commit.born,
                     commit.read,
-                    _watched_out(commit),
+                    _with_place(commit, None if commit.watched is None else astuple(commit.watched)),
                     None if commit.history is None else orjson.dumps(astuple(commit.history)).decode(),
+                    _with_place(commit, None if commit.cuts is None else commit.cuts.to_json()),
                     final,
                     number,
                 ),
@@ -160,15 +163,21 @@ class Journal:
         has none.
         """
         row = self._read.execute(
-            "SELECT done, high, version, activation, born, read, watched, history, final FROM shards"
+            "SELECT done, high, version, activation, born, read, watched, history, cuts, final FROM shards"
             " WHERE name = ?",
             (shard,),
         ).fetchone()
         if row is None or row[0] is None:
             return Commit(), False
-        *fields, watched, history, final = row
-        found = None if history is None else History(*orjson.loads(history))
-        return replace(_with_watched(Commit(*fields), watched), history=found), bool(final)
+        *fields, watched, history, cuts, final = row
+        commit = Commit(*fields)
+        if history is not None:
+            commit = replace(commit, history=History(*orjson.loads(history)))
+        if (of_watched := _of_place(commit, watched)) is not None:
+            commit = replace(commit, watched=WatchedCommit(*of_watched))
+        if (of_cuts := _of_place(commit, cuts)) is not None:
+            commit = replace(commit, cuts=CutsCommit.from_json(of_cuts))
+        return commit, bool(final)
 
     def read(self, shard: str, first: int, limit: int, size: int) -> list[Reading]:
         """Rows from offset `first` on: at most `limit`, and until they have `size` bytes."""
@@ -327,17 +336,16 @@ class Journal:
         return UnavailableError("the journal is closed, or its thread has ended", where=str(self._path))
 
 
-def _watched_out(commit: Commit) -> str | None:
-    if commit.watched is None:
-        return None
-    return orjson.dumps([commit.done, commit.read, *astuple(commit.watched)]).decode()
+def _with_place(commit: Commit, fields: Sequence[Any] | None) -> str | None:
+    """A part of a commit as text, with the place of the commit that it belongs to."""
+    return None if fields is None else orjson.dumps([commit.done, commit.read, *fields]).decode()
 
 
-def _with_watched(commit: Commit, text: str | None) -> Commit:
-    """The commit with its part about watched streams. An earlier release has left that of another commit."""
+def _of_place(commit: Commit, text: str | None) -> list[Any] | None:
+    """The part that `_with_place` has written; None if an earlier release, which doesn't know it, has left it
+    of another commit.
+    """
     if text is None:
-        return commit
+        return None
     done, read, *fields = orjson.loads(text)
-    if (done, read) != (commit.done, commit.read):
-        return commit
-    return replace(commit, watched=WatchedCommit(*fields))
+    return fields if (done, read) == (commit.done, commit.read) else None

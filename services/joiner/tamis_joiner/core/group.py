@@ -22,6 +22,7 @@ from tamis_joiner.core.compiled_plan import CompiledPlan, Topic, compile_plan, m
 from tamis_joiner.core.frontier_report import Counters, Output, frontier_report, with_next
 from tamis_joiner.core.frontiers import Completeness, Frontiers
 from tamis_joiner.core.join_evaluation import Moved, evaluate_existence, evaluate_joins
+from tamis_joiner.core.records.cut_records import ArrivedCut, arrived_cut
 from tamis_joiner.core.records.envelopes import Envelopes, Records, read_envelopes
 from tamis_joiner.core.records.tuple_columns import TupleColumns, columns_of, tuple_columns
 from tamis_joiner.core.running_query import ArrivedTuples
@@ -305,9 +306,13 @@ class Group:
     def _take_tuples(self, found: Sequence[Envelopes], out: Output) -> None:
         joined: list[tuple[str, TupleColumns]] = []
         counted: list[ArrivedTuples] = []
+        cuts: list[ArrivedCut] = []
         for envelopes in found:
             topic = self._topics.get(envelopes.records.topic)
-            if topic is None or not (envelopes.documents or envelopes.usual):
+            if topic is None:
+                continue
+            cuts += self._read_cuts(envelopes, out)
+            if not (envelopes.documents or envelopes.usual):
                 continue
             tuples = tuple_columns(envelopes, topic.schema, topic.time, out.dead_letters, topic.fields)
             if not len(tuples.times):
@@ -321,6 +326,7 @@ class Group:
                 counted.append(ArrivedTuples(topic.name, tuples, topic.counting))
         before = self._standing.late()
         self._add_alarms(self._standing.take(counted, self.plan_version), out)
+        self._standing.take_cuts(cuts)
         self._counters.missed += self._standing.late() - before
         changed = self._store.add(joined)
         if self._compiled:
@@ -334,6 +340,17 @@ class Group:
             )
             for alert, raised in alarms:
                 self._add_alarms({alert: raised}, out)
+
+    def _read_cuts(self, envelopes: Envelopes, out: Output) -> list[ArrivedCut]:
+        """The cuts of a topic with their rows. Those that can't be read become dead letters."""
+        arrived, records = [], envelopes.records
+        for record in envelopes.cuts:
+            try:
+                arrived.append(arrived_cut(records.topic, record))
+            except InputError as error:
+                why = f"a cut with rows that can't be read: {error}"
+                out.dead_letters.append(records.dead_letter(record.row, Reason.UNDECODABLE, why))
+        return arrived
 
     def _evaluate_existence(self, out: Output) -> None:
         """Raise the alarms of EXISTS and NOT EXISTS, over the new tuples and frontiers. Then no tuple is new

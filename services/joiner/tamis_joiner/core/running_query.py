@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,10 +15,12 @@ from tamis.declarations.file_access import FileAccess
 from tamis.errors import InputError, TamisError
 from tamis.expressions.evaluate import holds
 from tamis.operators.build import operator
-from tamis.operators.contract import CountsLate, Rows
+from tamis.operators.contract import CountsLate, Rows, TakesPanes
 from tamis.operators.time_join.filter_dispatch import Dispatch, FilterResults
 from tamis.plan.model import Input, StandingQuery
 from tamis.plan.wire import HINT
+from tamis_joiner.core.query_progress import QueryProgress, TakenCuts
+from tamis_joiner.core.records.cut_records import ArrivedCut
 from tamis_joiner.core.records.envelopes import BEGINNING_OF_TIME, ProgressRecord
 from tamis_joiner.core.records.tuple_columns import TupleColumns
 
@@ -59,21 +61,6 @@ class ArrivedTuples:
     @cached_property
     def _held(self) -> FilterResults:
         return self.dispatch.over(self.tuples.columns, len(self.tuples.times))
-
-
-@dataclass
-class QueryProgress:
-    """Progress of a query; it is stored in `meta` as JSON under these names.
-
-    `rows`: the number of rows so far. `taken`: by topic and shard, the greatest position that was taken.
-    `advanced`: by topic, the last frontier that the query was advanced to. `latest`: the greatest event time
-    that was taken.
-    """
-
-    rows: int = 0
-    taken: dict[str, dict[str, int]] = field(default_factory=dict)
-    advanced: dict[str, int] = field(default_factory=dict)
-    latest: int = BEGINNING_OF_TIME
 
 
 @contextmanager
@@ -152,8 +139,10 @@ class RunningQuery:
             return None
         tuples = arrived.tuples
         keep = keep & self._of_own_version(tuples.versions) & (tuples.positions >= 0)
-        at = self._not_taken(source.topic, np.flatnonzero(keep), tuples)
         when = tuples.times if source.time else tuples.arrived
+        for shard, cuts in self.progress.cuts.get(source.topic, {}).items():
+            keep &= (tuples.shards != shard) | ~cuts.have(tuples.positions, when)
+        at = self._not_taken(source.topic, np.flatnonzero(keep), tuples)
         if len(at) == 0:
             return None
         self.changed = True
@@ -163,6 +152,26 @@ class RunningQuery:
             rows = self._evaluator.take(raw_name(source.stream), batch, len(at))
         completed = at[rows.completed]
         return rows, when[completed], tuples.arrived[completed]
+
+    def take_cut(self, cut: ArrivedCut) -> Found:
+        """Take partial aggregates of a topic's tuples, unless they were taken before."""
+        record, rows = cut.record, cut.rows
+        if not self._of_own_version(np.array([record.version]))[0]:
+            return None
+        shards = self.progress.cuts.setdefault(cut.topic, {})
+        known = shards.get(record.shard)
+        taken = TakenCuts.of(record) if known is None else known.then(record)
+        if known is not None and not known.fits(record):
+            self.progress.disordered += 1
+        if taken is None:
+            return None
+        shards[record.shard] = taken
+        self.changed = True
+        with _node_of(self.query):
+            if not isinstance(self._evaluator, TakesPanes):
+                raise InputError("the query can't take partial aggregates", where=cut.topic)
+            self._evaluator.take_panes(rows, cut.grouping)
+        return None
 
     def advance(self, source: Input, frontier: int) -> Found:
         """Advance a topic to its frontier; return the rows that this completes."""

@@ -22,8 +22,10 @@ from tamis.errors import TamisError
 from tamis.plan.model import Plan, StandingQuery
 from tamis_joiner.core.alarms import KeyValue, Numbering, standing_alarms
 from tamis_joiner.core.frontiers import Frontiers
+from tamis_joiner.core.query_progress import QueryProgress
+from tamis_joiner.core.records.cut_records import ArrivedCut
 from tamis_joiner.core.records.envelopes import ProgressRecord
-from tamis_joiner.core.running_query import ArrivedTuples, Found, QueryProgress, RunningQuery
+from tamis_joiner.core.running_query import ArrivedTuples, Found, RunningQuery
 from tamis_joiner.core.state import StateMap
 
 Alarms = list[KeyValue]
@@ -47,7 +49,7 @@ class StandingQueries:
     def load(self, plan: Plan, meta: Mapping[str, Any], state: StateMap) -> None:
         """Continue from the state; `meta` is the result of `to_json`."""
         for query in plan.standing:
-            self._begin(query, QueryProgress(**meta.get(_name(query), {})), state)
+            self._begin(query, QueryProgress.from_json(meta.get(_name(query), {})), state)
         self._set_until(plan)
 
     def obey(self, plan: Plan, state: StateMap) -> None:
@@ -74,6 +76,20 @@ class StandingQueries:
                 for part in parts
                 for source in running.query.inputs
                 if source.topic == part.topic
+            ),
+        )
+
+    def take_cuts(self, cuts: Iterable[ArrivedCut]) -> None:
+        """Take the partial aggregates of a batch, those of a topic in the order of their offsets. Rows come
+        with the frontiers.
+        """
+        arrived = sorted(cuts, key=attrgetter("topic"))
+        self._evaluate(
+            0,
+            lambda running: (
+                running.take_cut(cut)
+                for cut in arrived
+                if any(source.topic == cut.topic for source in running.query.inputs)
             ),
         )
 
@@ -124,7 +140,7 @@ class StandingQueries:
     def to_json(self) -> dict[str, Any]:
         """The progress of all queries, for `load`."""
         running = {name: running.progress for name, running in self._running.items()}
-        return {name: vars(progress) for name, progress in (running | self._suspended).items()}
+        return {name: progress.to_json() for name, progress in (running | self._suspended).items()}
 
     def _begin(self, query: StandingQuery, progress: QueryProgress, state: StateMap) -> None:
         try:

@@ -51,11 +51,21 @@ class Registry:
     crash.
     """
 
-    def __init__(self, planner: Planner, state: State, found: State | None, greatest: int, now: int) -> None:
+    def __init__(
+        self,
+        planner: Planner,
+        state: State,
+        found: State | None,
+        greatest: int,
+        now: int,
+        *,
+        partials: bool = False,
+    ) -> None:
         """Start from the state that the topics hold.
 
         `found`: the state as the topics hold it (None at the first start of the fleet); `greatest`: the
-        greatest plan version in any partition of the plan topic (`fresh_version`).
+        greatest plan version in any partition of the plan topic (`fresh_version`). `partials`: the newest
+        plan has partial aggregates.
         """
         self._planner = planner
         self._found = found
@@ -69,6 +79,7 @@ class Registry:
         self._finals: set[Final] = set()
         self._built: Built | None = None
         self._written: PlanDocument | None = None
+        self._partials = partials
         self._unproven = IdentityCache[bool]()
         self._next_reports = NextReports()
         self.silences = Silences()
@@ -269,6 +280,8 @@ class Registry:
         gone = membership.declare_gone(draft, self.seen, now, n)
         came = membership.list_waiting(draft, self.seen, now, n)
         if not (left or gone or came):
+            if self._built is not None and self._built.waits_for_partials and self._takes_partials(draft):
+                return self._change(draft, now, ("all services can exchange partial aggregates",))
             if done := self.silences.over(now):
                 return Change(self.state, {}, silences=done)
             return self._written_again(now)
@@ -300,11 +313,20 @@ class Registry:
 
     # ----
 
+    def _takes_partials(self, draft: State) -> bool:
+        """True if plans may have partial aggregates: all services can exchange them. A plan that had them
+        always has them, because edges can't rebuild what they have open without it.
+        """
+        if not self._partials:
+            listed = (name for name, shard in draft.shards.items() if shard.since is not None)
+            self._partials = self.seen.takes_partials(listed)
+        return self._partials
+
     def _change(self, draft: State, now: int, why: tuple[str, ...], always: bool = False) -> Change:
         n = draft.version + 1
         forget_unread(draft)
         membership.list_waiting(draft, self.seen, now, n)
-        built = plan_draft(self._planner, draft, n, self._built)
+        built = plan_draft(self._planner, draft, n, self._built, partials=self._takes_partials(draft))
         built = with_schemas(built, draft, self._planner.register)
         plan = built.plan
         if not always and replace(plan, version=self.plan.version) == self.plan:

@@ -77,7 +77,7 @@ class Snapshot:
                     replaced[name] = before
                     retire(draft, name, n)
                 draft.statements[f"alert/{name}"] = Stored("alert", name, alert.sql, 0, n, definition=alert)
-        built = plan_draft(self.planner, draft, n, self.before)
+        built = self._planned(draft, n)
         running = self.before.plan if self.before else None
         for query in queries:
             tell(query, draft, built)
@@ -93,5 +93,9 @@ class Snapshot:
         """The lease that would be made now, and the state with it. Call it once for each snapshot."""
         lease, _ = take(self.state, wanted, self.state.version + 1)
         if lease.subscription is not None:
-            plan_draft(self.planner, self.state, self.state.version + 1, self.before)
+            self._planned(self.state, self.state.version + 1)
         return self.state, self.state.leases[lease.id]
+
+    def _planned(self, draft: State, n: int) -> Built:
+        partials = self.before is None or self.before.partials
+        return plan_draft(self.planner, draft, n, self.before, partials=partials)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -59,6 +59,10 @@ class DictionaryEncoder:
     def values(self) -> list[Any]:
         """All values, in the order of their codes."""
         return list(self._codes)
+
+    def newest(self, count: int) -> list[Any]:
+        """The values with the `count` greatest codes, the greatest first."""
+        return list(islice(reversed(self._codes), count))
 
     def sparse(self, used: int) -> bool:
         """True if most values are no longer used; `used` is the number of values in use."""

@@ -7,7 +7,7 @@ time: a pane, a window or a time. The second key is the group.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Columns, Vector
 from tamis.operators.contract import Rows
 from tamis.operators.time_join.key_codes import DictionaryEncoder
+from tamis.operators.windows.pane_rows import PaneRows
 from tamis.operators.windows.partials import (
     SortedBatch,
     partial_of,
@@ -66,7 +67,7 @@ class GroupRows:
     def counted(self, taken: Columns, rows: int) -> Counted:
         """Rows to be counted, with their groups. `taken` has all columns that the query reads."""
         by = [taken[column.alias, column.name] for column in self.by]
-        return Counted(taken, self._encoded(by, rows))
+        return Counted(taken, group_codes(self.groups, by, rows))
 
     def added(self, tables: Tables, first: Places, counted: Counted) -> Tables:
         """The tables with some tuples, with the first key of each."""
@@ -77,11 +78,20 @@ class GroupRows:
             found.append(partial.added(table, new) if len(new) else table)
         return found
 
-    def _encoded(self, by: list[Vector], rows: int) -> Places:
-        if not by:
-            return np.full(rows, self.groups.encode([()])[0], np.int64)
-        lists = [_plain(vector) for vector in by]
-        return self.groups.encode(lists[0] if len(lists) == 1 else list(zip(*lists, strict=True)))
+    def merged(self, tables: Tables, first: Places, rows: PaneRows) -> Tables:
+        """The tables with rows of partial aggregates, with the first key of each row. They have the query's
+        own groups and partial aggregates.
+        """
+        groups = group_codes(self.groups, rows.groups, len(rows))
+        result = []
+        for partial, texts, table, sent in zip(self.partials, self._texts, tables, rows.tables, strict=True):
+            at = _codes(sent, 0)
+            keys: list[NDArray[Any]] = [first[at], groups[at]]
+            if len(sent.keys) > len(keys) and sent.keys[2].dtype.kind == "O":
+                keys.append(texts.encode(sent.keys[2].tolist()))
+            new = partial.merged([sent.with_keys(*keys)])
+            result.append(partial.added(table, new) if len(new) else table)
+        return result
 
     def rows(self, tables: Tables, starts: Places, ends: Places) -> Rows:
         """The rows of windows, in order of their ends and groups. The first key of the tables is the window;
@@ -105,13 +115,10 @@ class GroupRows:
 
     def _shown(self, group: Places, starts: Places, ends: Places) -> dict[tuple[str, str], Vector]:
         """The columns of GROUP BY."""
-        values = self.groups.values()
-        used, which = np.unique(group, return_inverse=True)
-        keys = [values[code] for code in used.tolist()]
-        columns = {}
-        for i, column in enumerate(self.by):
-            given = keys if len(self.by) == 1 else [key[i] for key in keys]
-            columns[column.alias, column.name] = Vector.from_list(given, column.type).take(which)
+        vectors = group_values(self.groups, self.by, group)
+        columns = {
+            (column.alias, column.name): vector for column, vector in zip(self.by, vectors, strict=True)
+        }
         for column in self._grouping.by:
             if column.name in WINDOW_COLUMNS:
                 edges = starts if column.name == WINDOW_START else ends
@@ -210,6 +217,23 @@ class GroupRows:
 
 def _codes(table: PartialTable, key: int) -> Places:
     return np.asarray(table.keys[key], np.int64)
+
+
+def group_codes(groups: DictionaryEncoder, by: Sequence[Vector], rows: int) -> Places:
+    """The codes of the groups of rows, of which `by` has the values."""
+    if not by:
+        return np.full(rows, groups.encode([()])[0], np.int64)
+    lists = [_plain(vector) for vector in by]
+    return groups.encode(lists[0] if len(lists) == 1 else list(zip(*lists, strict=True)))
+
+
+def group_values(groups: DictionaryEncoder, by: Sequence[Column], codes: Places) -> list[Vector]:
+    """The values of the columns `by` of the groups with these codes."""
+    values = groups.values()
+    used, which = np.unique(codes, return_inverse=True)
+    keys = [values[code] for code in used.tolist()]
+    parts = [keys] if len(by) == 1 else [[key[i] for key in keys] for i in range(len(by))]
+    return [Vector.from_list(part, c.type).take(which) for part, c in zip(parts, by, strict=True)]
 
 
 def _plain(vector: Vector) -> list[Any]:

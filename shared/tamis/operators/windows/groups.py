@@ -21,10 +21,13 @@ from tamis.operators.contract import Batch, Rows
 from tamis.operators.state import pack_state, unpack_state
 from tamis.operators.tables import table_rows
 from tamis.operators.windows.group_rows import GroupRows
+from tamis.operators.windows.pane_rows import PaneRows
 from tamis.operators.windows.partials import Partial
 from tamis.operators.windows.row_joins import TableJoin, chosen, with_computed_values
+from tamis.operators.windows.shared_panes import Projection
 from tamis.operators.windows.table import PartialTable, Places, concatenated
 from tamis.plan import nodes
+from tamis.plan.nodes import Grouping
 
 # The most windows at a time, and the most pairs of an entry and a window that contains it, unless a single
 # window has more.
@@ -178,6 +181,7 @@ class WindowedGroups:
         self._of = GroupRows(node.grouping, several=bool(node.tables))
         self._tables = self._of.empty()  # the groups of panes with their partial aggregates
         self._ended: int | None = None  # the last window that has
+        self._sent: tuple[Grouping, Projection] | None = None  # of the last rows of panes
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
         """Count the tuples in their panes; rows come only with the watermark."""
@@ -199,6 +203,22 @@ class WindowedGroups:
         if len(pane):
             values = with_computed_values(self._grouping, found, len(pane))
             self._tables = self._of.added(self._tables, pane, self._of.counted(values, len(pane)))
+
+    def take_panes(self, rows: PaneRows, sent: Grouping) -> None:
+        """Count readings by the partial aggregates that edges computed of them. `sent` is the grouping of the
+        rows, which may serve other queries too; each row's pane lies in one pane of this query.
+
+        Raises RefusedError if the query needs something else than what is sent.
+        """
+        if self._sent is None or self._sent[0] != sent:
+            self._sent = sent, Projection.of(sent, self._grouping)
+        pane = self._panes.of(rows.panes)
+        if self._ended is not None:
+            self.late += int(rows.counts[pane - self._panes.width < self._ended].sum())
+            keep = self._panes.last_window(pane) > self._ended
+            rows, pane = rows.take(keep), self._panes.joined(pane[keep], self._ended)
+        if len(rows):
+            self._tables = self._of.merged(self._tables, pane, self._sent[1].project(rows))
 
     def advance(self, stream: str, watermark: int) -> Rows:
         """The rows of the windows that the watermark ends, in order of their ends and groups."""

@@ -16,6 +16,7 @@ from tamis.declarations.watches import NamedPattern, Watch, WindowFunction, patt
 from tamis.durations import seconds
 from tamis.expressions.nodes import Expr, Type
 from tamis.plan.model import GREATEST
+from tamis.planning.explanations.transfer import Transfer
 from tamis.planning.verdict import sql_over, with_implied
 from tamis.query.patterns.watch_text import call_text, window_text
 from tamis.sharing.selectivity import ShareEstimate
@@ -165,7 +166,8 @@ class Measured:
     For an alert over one stream that calls Python functions only for retained tuples: `calls` is the number
     of tuples for which it would call them without omission, and `calls_saved` the number of omitted ones
     among these. For an alert with max_delay, `dropped_without_delay` is the number that an edge would drop
-    if it could wait.
+    if it could wait. For partial aggregates, `rows` and `records` are those that edges would send of the
+    tuples that pass the filter.
     """
 
     tuples: int
@@ -173,6 +175,8 @@ class Measured:
     calls: int | None = None
     calls_saved: int | None = None
     dropped_without_delay: int | None = None
+    records: int | None = None
+    rows: int | None = None
 
     def document(self) -> dict[str, int]:
         """The JSON object, without the numbers that there are not."""
@@ -201,6 +205,7 @@ class SourceExplanation:
     measured: Measured | None = None  # on a recording, where one was given
     advice: tuple[str, ...] = ()  # changes that allow more omission, where they were asked for
     session: Session | None = None
+    transfer: Transfer | None = None  # what edges send; None where the omission says it
 
     @property
     def predicate(self) -> str | None:
@@ -229,6 +234,7 @@ class SourceExplanation:
             **(WatchedSource.of(self.watched).document() if self.watched else {}),
             **({"window": _lengths(self.window)} if self.window else {}),
             **({"session": asdict(self.session)} if self.session else {}),
+            **({"sent": self.transfer.document()} if self.transfer else {}),
             **({"selectivity": asdict(self.selectivity)} if self.selectivity else {}),
             **({"most_omitted": self.most_omitted} if self.most_omitted is not None else {}),
             **({"measured": self.measured.document()} if self.measured else {}),

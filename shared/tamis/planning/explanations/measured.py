@@ -15,7 +15,9 @@ from tamis.persistent.dicts import PersistentDict
 from tamis.plan.model import Plan, StreamPlan
 from tamis.plan.omission import filters_before_calls
 from tamis.planning.build import first_plan
+from tamis.planning.explanations.cut_replay import SentCuts, replayed_cuts
 from tamis.planning.explanations.explanation import Measured
+from tamis.planning.link_bound import PARTITIONS
 from tamis.planning.queries.standing_queries import is_standing, judged
 from tamis.planning.stream_plans import live
 from tamis.query.model import AlertDef, Catalog
@@ -41,7 +43,10 @@ def measured(alert: AlertDef, catalog: Catalog, recordings: Mapping[str, Recordi
             dropped = int(len(recording) - kept.sum())
             waited = patient.get(stream.name)
             without_delay = None if waited is None else int(len(recording) - waited.sum())
-            found[stream.name] = Measured(len(recording), dropped, calls, calls_saved, without_delay)
+            sent = _sent(stream, recording)
+            found[stream.name] = Measured(
+                len(recording), dropped, calls, calls_saved, without_delay, *(sent or ())
+            )
     return found
 
 
@@ -78,6 +83,15 @@ def plan_alone(alert: AlertDef, catalog: Catalog) -> Plan:
 def _kept(stream: StreamPlan, recording: Recording) -> Mask:
     kept: Mask = np.logical_or.reduce([retained_rows(topic, recording) for topic in stream.topics])
     return kept
+
+
+def _sent(stream: StreamPlan, recording: Recording) -> SentCuts | None:
+    """The records and rows of partial aggregates of a recording; None if edges send tuples."""
+    partial = [topic for topic in stream.topics if topic.partials is not None]
+    if not partial:
+        return None
+    sent = [replayed_cuts(topic, recording, PARTITIONS) for topic in partial]
+    return SentCuts(sum(one.records for one in sent), sum(one.rows for one in sent))
 
 
 def _passing(filter_: Expr | None, recording: Recording) -> Mask:

@@ -78,6 +78,8 @@ def _source(source: SourceExplanation, elsewhere: Sequence[str], verbose: bool) 
         yield from wrapped(windows_text(source.window), "    ")
     if source.session is not None:
         yield from wrapped(sessions_text(source.session), "    ")
+    for line in source.transfer.lines() if source.transfer is not None else ():
+        yield from wrapped(line, "    ")
     if source.interval is not None:
         proved = not str(source.certificate).startswith(("heuristic", "trusted"))
         if verbose or not proved:
@@ -123,6 +125,8 @@ def _dropped(source: SourceExplanation) -> str:
     """The share of the stream that edges drop: measured, or what decides it."""
     if source.measured is not None:
         tuples, dropped = source.measured.tuples, source.measured.dropped
+        if source.measured.rows is not None:
+            return _aggregated(source.measured, source.measured.rows)
         return f"dropped at the edge: {dropped:,} of the {tuples:,} tuples of the recording" + (
             f" ({100 * dropped / tuples:.3g} %)" if tuples else ""
         )
@@ -140,6 +144,15 @@ def _dropped(source: SourceExplanation) -> str:
         each = "window" if source.window is not None else seconds(source.interval)
         decides = f"{most}all but one or a few tuples of each {each}"
     return f"share omitted: {decides}; --input {source.stream}=FILE measures it on a recording"
+
+
+def _aggregated(measured: Measured, rows: int) -> str:
+    """The rows of partial aggregates that edges send in place of a recording."""
+    passing = measured.tuples - measured.dropped
+    share = f" ({100 * rows / passing:.3g} %)" if passing else ""
+    some = "" if not measured.dropped else f"{passing:,} that pass the filter, of "
+    of = f"{some}the {measured.tuples:,} tuples of the recording"
+    return f"sent for {of}: {rows:,} rows{share} in {measured.records:,} records"
 
 
 def _without_delay(measured: Measured | None) -> str:

@@ -13,6 +13,7 @@ from tamis.plan.nodes import Scan
 from tamis.plan.omission import bare
 from tamis.planning.omission_rules import omitted
 from tamis.planning.plan_trees.operators import NOTHING, Details, PlanOperator
+from tamis.planning.plan_trees.partial_aggregates import partial_aggregates
 from tamis.planning.plan_trees.words import column_names, condition, detail, is_not_null, selected
 from tamis.query.patterns.watch_text import call_text, window_text
 from tamis.watching.series_watcher import SeriesWatcher
@@ -27,7 +28,7 @@ class EdgeInputs:
     """
 
     def __init__(self, plan: Plan, values: Mapping[str, Expr | None]) -> None:
-        self._values = values
+        self._plan, self._values = plan, values
         self._streams = {stream.name: stream for stream in plan.streams}
         self._topics = {topic.name: topic for stream in plan.streams for topic in stream.topics}
 
@@ -39,6 +40,8 @@ class EdgeInputs:
         value = self._values.get(one.alias)
         own = [entry for entry in topic.entries if _serves(entry, wanted, one.interval, value)]
         edge = _scan(stream, topic, own, _named(stream, one.alias), read)
+        if topic.partials is not None:
+            return partial_aggregates(self._plan, stream, topic, topic.partials, edge)
         if all(set(wanted) <= set(conjuncts(entry.filter)) for entry in topic.entries):
             return edge
         return PlanOperator("Filter", "joiner", details=(("filter", condition(wanted)),), inputs=(edge,))
@@ -80,7 +83,7 @@ def _scan(
     stream: StreamPlan, topic: TopicPlan, own: Sequence[Entry], subject: str, read: tuple[str, ...]
 ) -> PlanOperator:
     """The scan of a stream's sources. `own`: the rules of the topic for this query alone."""
-    sent = detail("topic", topic.name)
+    sent = detail("topic", topic.name) if topic.partials is None else ()
     scan = PlanOperator(
         "Scan",
         "edge",

@@ -15,11 +15,12 @@ from tamis.declarations.definitions import WINDOW_COLUMNS
 from tamis.declarations.streams import StreamDef
 from tamis.errors import NotAcceptedError
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction
-from tamis.plan.model import GREATEST, Input, Kept, StandingQuery, sayable
+from tamis.plan.model import GREATEST, Input, Kept, PartialAggregation, StandingQuery, sayable
 from tamis.plan.nodes import Node
 from tamis.plan.omission import Omission, bare
 from tamis.planning.decide import verdict_on
 from tamis.planning.physical.lowering import lowered
+from tamis.planning.placement import partial_aggregation
 from tamis.query.computed_columns import meaning
 from tamis.query.model import (
     AlertDef,
@@ -233,12 +234,13 @@ def standing_query(
         for_=alert.options.for_,
         proven=judged.memory.verdict == "bounded",
     )
-    return made, [_reader(source, version) for source in inputs]
+    partials = partial_aggregation(alert, judged.node, version)
+    return made, [_reader(source, version, partials) for source in inputs]
 
 
-def _reader(source: Input, version: int) -> ReaderInput:
+def _reader(source: Input, version: int, partials: PartialAggregation | None) -> ReaderInput:
     omission = Omission.none("", source.partition_key, source.filter, _NOTHING)
-    return ReaderInput(source, omission, version, max_delay=None, counted=True)
+    return ReaderInput(source, omission, version, max_delay=None, counted=True, partials=partials)
 
 
 def _streamed(query: Query, catalog: Catalog) -> list[Source]:

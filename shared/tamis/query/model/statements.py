@@ -24,6 +24,8 @@ class AlertOptions:
     certify: str | None = None
     allow_unbounded: bool = False
     read_derived: bool = True
+    # 'raw': edges publish the readings of an aggregate, and no partial aggregates of them.
+    edge: Literal["auto", "raw"] = "auto"
     # One alarm of each key in any span of this length is enough, microseconds.
     within: int | None = None
     # Readings from before the alert was created count, too; see `tamis.declarations.backfill`.

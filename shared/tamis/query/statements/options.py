@@ -146,6 +146,14 @@ def _from(value: Value) -> From:
         raise InputError(f"'{value}' is neither 'earliest' nor a time of ISO 8601", hint=hint) from error
 
 
+def _edge(value: Value) -> Any:
+    if value not in ("auto", "raw"):
+        raise InputError(
+            "the value must be 'auto' or 'raw'", hint="write edge = 'raw' to publish every reading"
+        )
+    return value
+
+
 def _rate(value: Value) -> Any:
     if not isinstance(value, str):
         raise InputError(
@@ -177,6 +185,7 @@ ALERT: Mapping[str, Option] = {
     "read_derived": _flag,
     "within": _span,
     "from": _from,
+    "edge": _edge,
 }
 TABLE: Mapping[str, Option] = {"path": _path}
 PATTERN: Mapping[str, Option] = {"max_gap": _span}

@@ -12,8 +12,9 @@ import pytest
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.messaging.partitioner import murmur2, partition_of
 from tamis.operators.time_join.key_table import KeyTable
-from tamis_edge.core.records import MessageKeys, murmur2, partition_of
+from tamis_edge.core.records import MessageKeys
 
 # From Kafka's UtilsTest.testMurmur2.
 JAVA = {

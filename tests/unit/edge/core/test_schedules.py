@@ -17,10 +17,11 @@ import pytest
 from tests.unit.edge.plans import TEMP, TOPIC, air, compare, entry, plan, topic
 
 from tamis.expressions.vectors import Vector
+from tamis.messaging.partitioner import partition_of
 from tamis.messaging.records import END_OF_TIME, canonical_key
 from tamis.plan.model import Entry, Plan
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.records import Record, partition_of
+from tamis_edge.core.records import Record
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 

@@ -90,7 +90,7 @@ def test_what_is_bracketed_is_dropped_and_its_offset_done() -> None:
     counts = run.take_counts()
     assert (counts.published, counts.omitted) == (4, 1)
     run.take(batch(5, ("a", 6, 7.0)), 0)
-    expected = {"published": 5, "omitted": 1, "filtered": 0, "late": 0, "dead": 0}
+    expected = {"published": 5, "omitted": 1, "filtered": 0, "late": 0, "dead": 0, "aggregated": 0}
     assert run.totals == expected and run.take_counts().published == 1 and run.totals == expected
 
 

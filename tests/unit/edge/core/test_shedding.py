@@ -13,10 +13,10 @@ import pytest
 from tests.unit.edge.core.test_shard_run import SHARD, batch, durable
 from tests.unit.edge.plans import air, entry, plan, topic
 
+from tamis.messaging.partitioner import partition_of
 from tamis.messaging.records import canonical_key
 from tamis.telemetry.metrics import Metrics
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.records import partition_of
 from tamis_edge.core.shard_run import ShardRun
 from tamis_edge.core.shedding import Shedder, share_to_shed
 from tamis_edge.decode.decoder import Decoder

@@ -34,12 +34,17 @@ class GroupCommits:
     """Commits that are on their way to the broker, at most one for each partition of a topic.
 
     A partition may move away and come back while a commit of its old shard is on its way. The result of that
-    commit concerns neither the new shard nor its first commit; the offset tells the two commits apart.
+    commit concerns neither the new shard nor its first commit; offset and metadata tell the two commits
+    apart.
+
+    `unknown`: a commit of a shard with partial aggregates failed, and may still be stored. Another run must
+    begin from what is stored, in a new generation of the group, whose broker refuses the old commit.
     """
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
         self._lock = threading.Lock()
+        self.unknown = False
         self._pending: dict[int, tuple[KafkaShard, Commit, Future[None]]] = {}
 
     def commit(self, consumer: Consumer, shard: KafkaShard, commit: Commit) -> Future[None]:
@@ -53,23 +58,24 @@ class GroupCommits:
         try:
             consumer.commit(offsets=[offset_of(shard, commit)], asynchronous=True)
         except KafkaException as error:
-            self._finish(shard.partition, commit.done, str(error))
+            self._finish(offset_of(shard, commit), str(error))
         return done
 
     def on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         """The client's callback."""
         for at in partitions:
             fault = at.error or error
-            self._finish(at.partition, at.offset, str(fault) if fault else None)
+            self._finish(at, str(fault) if fault else None)
 
-    def _finish(self, partition: int, offset: int, fault: str | None) -> None:
+    def _finish(self, at: TopicPartition, fault: str | None) -> None:
         with self._lock:
-            pending = self._pending.get(partition)
-            if pending is None or pending[1].done != offset:
+            pending = self._pending.get(at.partition)
+            if pending is None or (pending[1].done, pending[1].to_metadata()) != (at.offset, at.metadata):
                 return
-            del self._pending[partition]
+            del self._pending[at.partition]
         shard, commit, done = pending
         if fault is not None:
+            self.unknown |= commit.cuts is not None
             done.set_exception(UnavailableError(f"the commit failed: {fault}", where=self._topic))
             return
         shard.commit_is(commit)
@@ -82,10 +88,11 @@ SECONDS = 10.0  # after which a question that has no answer is given up
 
 
 class PartitionEnds:
-    """The ends of one topic. It is used by one thread, and never waits."""
+    """The ends of one topic, or the beginnings. It is used by one thread, and never waits."""
 
-    def __init__(self, config: Mapping[str, Any], topic: str) -> None:
+    def __init__(self, config: Mapping[str, Any], topic: str, *, beginnings: bool = False) -> None:
         self._config, self._topic = dict(config), topic
+        self._beginnings = beginnings
         self._client: AdminClient | None = None  # made for the first question
         self._asked: dict[int, Future[Any]] = {}
 
@@ -96,9 +103,9 @@ class PartitionEnds:
             return
         if self._client is None:
             self._client = AdminClient(self._config)
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        place = OffsetSpec.earliest() if self._beginnings else OffsetSpec.latest()  # type: ignore[no-untyped-call]
         found = self._client.list_offsets(
-            dict.fromkeys((TopicPartition(self._topic, p) for p in wanted), latest),
+            dict.fromkeys((TopicPartition(self._topic, p) for p in wanted), place),
             # The consumer reads up to there, too.
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=SECONDS,

@@ -18,6 +18,7 @@ from tamis.messaging.dead_letters import DeadLetter, Reason
 from tamis.messaging.records import END_OF_TIME, ENVELOPE
 from tamis.messaging.schemas.tuple_decoding import SchemaMismatchError, decode, has_schema
 from tamis.messaging.schemas.tuple_schema import Layout
+from tamis_joiner.core.records.cut_records import CutRecord, cut_record
 from tamis_joiner.core.records.usual_tuples import Columns, UsualTuples, usual_tuples
 
 SERVICE = "joiner"
@@ -96,6 +97,7 @@ class Envelopes:
     pending: list[int]  # rows of records whose plan version is above the group's
     positions: list[tuple[str, int]]
     usual: UsualTuples | None = None
+    cuts: Sequence[CutRecord] = ()
 
 
 def read_envelopes(
@@ -126,6 +128,7 @@ def read_envelopes(
     progress: list[ProgressRecord] = []
     pending: list[int] = []
     positions: list[tuple[str, int]] = []
+    cuts: list[CutRecord] = []
     for row in others:
         value = records.values[row]
         try:
@@ -146,7 +149,17 @@ def read_envelopes(
                 versions.append(plan)
                 late.append(envelope.get("late") is True)
                 continue
+            if kind == "cut":
+                cut = cut_record(row, envelope, document)
+                # Also a plan of the queries by which it was made must be known.
+                if max(plan, cut.form) > version:
+                    pending.append(row)
+                else:
+                    cuts.append(cut)
+                continue
             record = _progress(kind, envelope, plan)
+            # Progress must not be taken before the cuts that it covers.
+            plan = max(plan, _form(envelope))
         except orjson.JSONDecodeError as error:
             dead.append(records.dead_letter(row, Reason.UNDECODABLE, f"not JSON: {error}"))
             continue
@@ -164,7 +177,7 @@ def read_envelopes(
             pending.append(row)
         else:
             progress.append(record)
-    return Envelopes(records, rows, documents, versions, late, progress, pending, positions, usual)
+    return Envelopes(records, rows, documents, versions, late, progress, pending, positions, usual, cuts)
 
 
 def _position(envelope: Mapping[str, Any]) -> tuple[str, int]:
@@ -172,6 +185,13 @@ def _position(envelope: Mapping[str, Any]) -> tuple[str, int]:
     if type(shard) is not str or type(position) is not int or not -1 <= position <= END_OF_TIME:
         raise TypeError("place")
     return shard, position
+
+
+def _form(envelope: Mapping[str, Any]) -> int:
+    form = envelope.get("form", 0)
+    if type(form) is not int or not 0 <= form <= END_OF_TIME:
+        raise TypeError("form")
+    return form
 
 
 def _progress(kind: Any, envelope: Mapping[str, Any], plan: int) -> ProgressRecord:

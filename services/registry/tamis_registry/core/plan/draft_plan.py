@@ -67,6 +67,8 @@ def _with_schemas(stream: StreamPlan, draft: State, register: Register | None) -
 
 
 def _with_schema(stream: StreamPlan, topic: TopicPlan, draft: State, register: Register | None) -> TopicPlan:
+    if topic.partials is not None and topic.name not in draft.schemas:
+        return topic  # partial aggregates are JSON, and no tuples were ever published to it
     columns, where = layout(stream, topic), f"topic {topic.name}"
     check_names(columns, where)
     text = schema_text(stream_of(topic.name) or stream.name, columns, stream.value_format)
@@ -127,8 +129,10 @@ def distance(one: Observed, other: Observed) -> float:
     return max(nulls, float(np.abs(shares[0] - shares[1]).max(initial=0.0)))
 
 
-def plan_draft(planner: Planner, draft: State, n: int, before: Built | None) -> Built:
-    """The plan `n` of a draft; the draft gets the new topics and their readers."""
+def plan_draft(planner: Planner, draft: State, n: int, before: Built | None, *, partials: bool) -> Built:
+    """The plan `n` of a draft; the draft gets the new topics and their readers. `partials`: all services can
+    exchange partial aggregates.
+    """
     listed = {name: shard for name, shard in draft.shards.items() if shard.since is not None}
 
     def sources() -> PersistentList[ReaderSource]:
@@ -149,6 +153,7 @@ def plan_draft(planner: Planner, draft: State, n: int, before: Built | None) -> 
         shard_streams={name: shard.stream for name, shard in listed.items()},
         statistics=draft.statistics,
         derived_numbers=shared_topics.derived_numbers(draft),
+        partials=partials,
         before=before,
     )
     anew = {name: known.anew for name, known in draft.topics.items() if known.anew}

@@ -100,7 +100,7 @@ def retained_share(tuples: Mapping[str, float] | None) -> float | None:
     if tuples is None:
         return None
     published = tuples.get("published", 0) + tuples.get("late", 0)
-    every = published + tuples.get("omitted", 0) + tuples.get("filtered", 0)
+    every = published + sum(tuples.get(name, 0) for name in ("omitted", "filtered", "aggregated"))
     return published / every if every else None
 
 
@@ -177,6 +177,18 @@ class FleetReports:
         """The greatest plan version that a shard or the joiner says it obeys; 0 without any."""
         reports: list[Ack | Frontier] = [*self.acks.values(), *self.frontiers.values()]
         return max((one.plan for one in reports if one.plan < GREATEST_PLAN), default=0)
+
+    def takes_partials(self, shards: Iterable[str]) -> bool:
+        """True if the edges of these shards and the joiner can exchange partial aggregates, as far as they
+        have reported: releases before can't read plans with them.
+        """
+        joiner = self.heartbeats.get(JOINER)
+        if joiner is None and self.frontiers:
+            return False
+        if joiner is not None and not joiner.partials:
+            return False
+        reports = [self.acks[shard] for shard in shards if shard in self.acks]
+        return all(ack.partials for ack in (*reports, *self.edges.values()))
 
     def unheard(self, shard: str, now: int) -> int:
         """The time for which the shard has been silent while the registry listened."""

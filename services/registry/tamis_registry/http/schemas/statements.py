@@ -53,6 +53,31 @@ class Sharing(TypedDict):
     needs_all_count: NotRequired[Annotated[int, Field(description="The number of all of them", ge=0)]]
 
 
+class Amount(TypedDict):
+    """Records, and rows of partial aggregates in them."""
+
+    records: float
+    rows: float
+
+
+class Sent(TypedDict):
+    """The form in which edges send a source to Kafka. The numbers are those of one shard; null if nothing
+    limits them.
+    """
+
+    form: Literal["partial aggregates", "readings"]
+    text: Annotated[list[str], Field(description="Sentences for people")]
+    expected_a_minute: NotRequired[Amount | None]
+    most_a_minute: NotRequired[
+        Annotated[Amount | None, Field(description="Each late reading adds at most one row and one record")]
+    ]
+    cuts_a_minute: NotRequired[int]
+    readings_a_minute: NotRequired[int | None]
+    open_rows: NotRequired[Annotated[int | None, Field(description="Rows that an edge keeps")]]
+    memory: NotRequired[Annotated[int | None, Field(description="At the edge, in bytes")]]
+    partitions: NotRequired[int]
+
+
 class Measured(TypedDict):
     """The tuples of a recording, and those that an edge would drop."""
 
@@ -61,6 +86,8 @@ class Measured(TypedDict):
     calls: NotRequired[int]
     calls_saved: NotRequired[int]
     dropped_without_delay: NotRequired[int]
+    records: NotRequired[Annotated[int, Field(description="Records of partial aggregates")]]
+    rows: NotRequired[Annotated[int, Field(description="Rows of partial aggregates in them")]]
 
 
 class ExplainedSource(TypedDict):
@@ -80,6 +107,7 @@ class ExplainedSource(TypedDict):
     ]
     window: NotRequired[Annotated[dict[str, Any], Field(description="Size and slide, in microseconds")]]
     session: NotRequired[Annotated[dict[str, Any], Field(description="Gap and greatest length")]]
+    sent: NotRequired[Annotated[Sent, Field(description="Without it, the omission says what is sent")]]
     selectivity: NotRequired[
         Annotated[dict[str, Any], Field(description="The estimated share of tuples that pass the filter")]
     ]

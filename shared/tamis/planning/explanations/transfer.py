@@ -1,0 +1,155 @@
+"""Records that edges send of a source: partial aggregates with the bound on the link, or readings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tamis.bounded.memory import undeclared
+from tamis.durations import seconds
+from tamis.expressions.nodes import Column, Expr
+from tamis.expressions.sql_text import to_sql
+from tamis.operators.aggregates.accumulators import Measure
+from tamis.operators.windows.partials import Partial, partials
+from tamis.operators.windows.shared_panes import expression_of
+from tamis.plan.model import PartialAggregation
+from tamis.plan.nodes import Grouping
+from tamis.planning import link_bound
+from tamis.planning.link_bound import PARTITIONS, Amount, LinkBound
+from tamis.planning.placement import partial_aggregation, raw_reason
+from tamis.planning.queries.standing_queries import is_standing, judged
+from tamis.query.model import AlertDef, Catalog, WindowGroupBy
+
+_MEASURES: dict[Measure, str] = {
+    "count": "count",
+    "total": "sum",
+    "squares": "sum of squares",
+    "least": "least value",
+    "greatest": "greatest value",
+}
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """The form in which edges send a source. `reason`: why readings are sent one by one; empty for partial
+    aggregates, of which `rows` says what they are, and `bound` how many. `undeclared`: the declarations that
+    the bound lacks, for people.
+    """
+
+    reason: str = ""
+    rows: str = ""
+    bound: LinkBound | None = None
+    undeclared: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """The JSON object."""
+        lines = list(self.lines())
+        if self.reason:
+            return {"form": "readings", "text": lines}
+        bound = {} if self.bound is None else {**self.bound.document(), "partitions": PARTITIONS}
+        return {"form": "partial aggregates", "text": lines, **bound}
+
+    def lines(self) -> Iterator[str]:
+        """Sentences for people."""
+        if self.reason:
+            yield f"sent to Kafka: readings one by one, since {self.reason}"
+            return
+        yield f"sent to Kafka: partial aggregates, {self.rows}"
+        if self.bound is None:
+            return
+        bound = self.bound
+        if bound.most.rows == math.inf:
+            cuts = f"a shard sends them at most {bound.cuts} times a minute"
+            lacking = f": {self.undeclared}" if self.undeclared else ""
+            yield f"{cuts}; nothing limits the rows{lacking}"
+            return
+        instead = "" if bound.readings == math.inf else f", in place of up to {bound.readings:,} readings"
+        yield (
+            f"a shard sends about {_amount(bound.expected)} a minute, at most {_amount(bound.most)}"
+            f" ({PARTITIONS} partitions){instead}; a late reading adds at most one of each"
+        )
+        if bound.memory < math.inf:
+            yield f"memory at the edge: up to {_bytes(int(bound.memory))} for {bound.open_rows:,} open rows"
+
+
+def transfer(alert: AlertDef, catalog: Catalog) -> Transfer | None:
+    """The form in which edges send the streams of an accepted alert; None for a join by time, of which its
+    omission says what is sent. `catalog`: that of the definitions that it reads.
+    """
+    if not is_standing(alert, catalog):
+        return None
+    found = judged(alert, catalog)
+    partials_ = partial_aggregation(alert, found.node, 1)
+    query = alert.query
+    if partials_ is None or not isinstance(query, WindowGroupBy):
+        return Transfer(reason=raw_reason(alert, found.node) or "")
+    (feed,) = found.layout.feeds
+    bound = link_bound.alone(partials_, query, catalog, keyed=bool(feed.partition_key))
+    known = bound is None or bound.most.rows < math.inf
+    # Whether a time is ahead of the clock doesn't matter here.
+    lacking = None if known else undeclared(replace(feed.stream, max_ahead=0))
+    return Transfer("", rows_text(partials_), bound, lacking or "")
+
+
+def rows_text(sent: PartialAggregation) -> str:
+    """The rows of a topic, for people."""
+    grouping = sent.grouping
+    slides = [seconds(slide) for slide in sorted({grid.slide for grid in sent.grids})]
+    panes = f"pane of {slides[0]}" if len(slides) == 1 else f"pane between multiples of {_listed(slides)}"
+    by = [to_sql(expression_of(column, grouping.computed), qualify=False) for column in grouping.by]
+    each = ", ".join(by) + f" and {panes}" if by else panes
+    return f"for each {each} a row with {', '.join(_contents(grouping))}"
+
+
+def _contents(grouping: Grouping) -> Iterator[str]:
+    yield "the count of readings"
+    for partial in partials(grouping.aggregates)[1:]:
+        yield from _content(partial, grouping)
+
+
+def _content(partial: Partial, grouping: Grouping) -> Iterator[str]:
+    def sql(column: Column | None) -> str:
+        expr: Expr | None = None if column is None else expression_of(column, grouping.computed)
+        return "" if expr is None else to_sql(expr, qualify=False)
+
+    value = sql(partial.column)
+    if partial.order is not None:
+        yield f"{value} at the {'greatest' if partial.greatest else 'least'} {sql(partial.order)}"
+    elif partial.each:
+        yield f"each value of {value} with its count"
+    else:
+        yield f"{_listed([_MEASURES[one] for one in partial.measures])} of {value}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    >>> _listed(["count", "sum", "least value"]), _listed(["count"])
+    ('count, sum and least value', 'count')
+    """
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _amount(amount: Amount) -> str:
+    records, rows = (_number(one) for one in (amount.records, amount.rows))
+    return f"{records} records with {rows} rows"
+
+
+def _number(number: float) -> str:
+    """A number with a digit after the point if it is small.
+
+    >>> _number(1.14), _number(12_345.6), _number(3)
+    ('1.1', '12,346', '3')
+    """
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:,.1f}"
+
+
+def _bytes(size: int) -> str:
+    """Bytes with a unit.
+
+    >>> _bytes(2_000), _bytes(3_400_000)
+    ('2 kB', '3.4 MB')
+    """
+    return f"{size / 1e6:.3g} MB" if size >= 1_000_000 else f"{size / 1e3:.3g} kB"

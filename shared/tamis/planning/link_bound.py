@@ -1,0 +1,184 @@
+"""Bound on the link: the records and rows of partial aggregates that a shard sends in a minute.
+
+The policy of cuts is that of `tamis.operators.windows.cut_policy`. In the formulas, b(t) is the greatest
+number of boundaries of panes in a half-open span t, over the grids of all queries that share the topic. D is
+the delay of the stream, and T a second: a boundary that the watermark has passed is cut within T, and
+readings are no more than T apart. A reading that is not late arrives within D after its time, so the
+watermark advances by less than t + D + T in a time t.
+
+- Of the cuts in a minute, the first may have any reason. Each further one has a boundary that the watermark
+  passed within the minute, or is a full one because a reading waited for 10 minutes, of which there is at
+  most one:  cuts <= 2 + b(60 s + D + T).
+- Each cut has at most one record for each part and each output partition that has groups.
+- A cut that isn't full sends the panes that ended since the cut before: together  b(60 s + D + 2 T).  A full
+  one also sends the panes that are open:  1 + b(D).  Each pane has a row for each group.
+- The rows have no more than the readings of a pane, a minute, 2 D and 2 T, since each reading is in one row.
+- A late reading adds at most one row and one record to all of these.
+- Between two cuts the readings lie in  1 + b(2 D + T)  panes, which an edge keeps in memory.
+
+Changes of queries, a restart, a silence of the source and an outage of Kafka each add a cut with what was
+open or had to wait.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tamis.bounded.group_counts import Combinations, tuples_in
+from tamis.declarations.streams import StreamDef
+from tamis.difference_bounds import Bound
+from tamis.operators.windows.boundaries import boundaries_in, most_boundaries
+from tamis.operators.windows.cut_policy import COMMIT_EVERY, FULL_EVERY, MOST_ROWS, parts_of
+from tamis.operators.windows.slots.memory import most_bytes
+from tamis.plan.model import PaneGrid, PartialAggregation
+from tamis.query.model import Catalog, WindowGroupBy
+
+MINUTE = 60_000_000
+# A boundary is cut so many microseconds after the watermark passed it: at the next commit, when the records
+# of the cut before are safe.
+LAG = 1_000_000
+# The default of TAMIS_PARTITIONS.
+PARTITIONS = 4
+
+
+class PaneEntries(NamedTuple):
+    """The greatest numbers of the groups of a pane, and of the values that it keeps separately."""
+
+    groups: Bound
+    values: Bound
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Records and rows; infinity for what nothing limits."""
+
+    records: Bound | float
+    rows: Bound | float
+
+    def document(self) -> dict[str, Any] | None:
+        """The JSON object; None if something is unlimited."""
+        if math.inf in (self.records, self.rows):
+            return None
+        return {"records": _rounded(self.records), "rows": _rounded(self.rows)}
+
+
+@dataclass(frozen=True)
+class LinkBound:
+    """Records and rows that a shard sends in a minute to a topic of partial aggregates, besides progress.
+
+    `expected`: with as many readings and groups as declared. `cuts`, `most`: the greatest numbers without
+    late readings, each of which adds at most one row and one record. `readings`: in a minute, at most.
+    `open_rows`, `memory`: at the edge, in bytes. Infinity for what nothing limits.
+    """
+
+    expected: Amount
+    cuts: int
+    most: Amount
+    readings: Bound
+    open_panes: int
+    open_rows: Bound
+    memory: Bound
+
+    def document(self) -> dict[str, Any]:
+        """The JSON object; null for what nothing limits."""
+        return {
+            "expected_a_minute": self.expected.document(),
+            "most_a_minute": self.most.document(),
+            "cuts_a_minute": self.cuts,
+            "readings_a_minute": _limited(self.readings),
+            "open_rows": _limited(self.open_rows),
+            "memory": _limited(self.memory),
+        }
+
+
+def link_bound(
+    partials: PartialAggregation, stream: StreamDef, entries: PaneEntries, partitions: int
+) -> LinkBound:
+    """The bound of a topic over `stream`. `partitions`: those of the topic to which the groups can go."""
+    grids, delay = partials.grids, stream.delay
+    pane = min(grid.slide for grid in grids)
+    groups = entries.groups
+
+    def readings(span: int) -> Bound:
+        return tuples_in(stream, span, "").count
+
+    open_panes = most_open_panes(grids, delay)
+    waiting = readings(pane + 2 * delay + LAG)
+    open_rows = min(groups * open_panes, waiting)
+    values = min(entries.values * open_panes, waiting)
+    cuts = most_cuts(grids, delay)
+    sent = readings(pane + MINUTE + 2 * delay + 2 * LAG)
+    panes = most_boundaries(MINUTE + delay + 2 * LAG, grids) + 1 + most_boundaries(delay, grids)
+    rows = min(groups * panes, sent)
+    if MOST_ROWS < open_rows + values < math.inf:
+        # Full cuts free the memory of so many rows.
+        rows, most_open = sent, MOST_ROWS + readings(COMMIT_EVERY + delay)
+        cuts = min(cuts + 1 + _divided(sent, MOST_ROWS), MINUTE // COMMIT_EVERY + 1)
+        open_rows, values = min(open_rows, most_open), min(values, most_open)
+    memory = _memory(partials, open_rows, groups, values)
+    reached = min(partitions, groups)
+    parts = math.inf if memory == math.inf else parts_of(int(memory))
+    minute, density = readings(MINUTE), boundaries_in(MINUTE, grids)
+    full = MINUTE / FULL_EVERY
+    expected_rows = min(minute, groups * (density + full * (1 + boundaries_in(delay, grids))))
+    return LinkBound(
+        Amount(min((density + full) * reached, expected_rows), expected_rows),
+        cuts,
+        Amount(min(cuts * reached * parts, rows), rows),
+        minute,
+        open_panes,
+        open_rows,
+        memory,
+    )
+
+
+def most_cuts(grids: Sequence[PaneGrid], delay: int) -> int:
+    """The greatest number of cuts in a minute, without those for late readings and for memory."""
+    return 2 + most_boundaries(MINUTE + delay + LAG, grids)
+
+
+def most_open_panes(grids: Sequence[PaneGrid], delay: int) -> int:
+    """The greatest number of panes that have readings which no cut has sent, without late ones."""
+    return 1 + most_boundaries(2 * delay + LAG, grids)
+
+
+def alone(
+    partials: PartialAggregation,
+    query: WindowGroupBy,
+    catalog: Catalog,
+    *,
+    keyed: bool,
+    partitions: int = PARTITIONS,
+) -> LinkBound | None:
+    """The bound of a topic that a query has for itself; None if it never has a row. `keyed`: the topic has a
+    partition key.
+    """
+    stream = catalog.streams[query.windowed[0].stream]
+    combinations = Combinations.of(query, catalog)
+    if combinations is None:
+        return None
+    found = combinations.entries(tuples_in(stream, query.window.slide, "a pane"))
+    values = sum((one.count for one in found.values.values()), 0)
+    entries = PaneEntries(found.groups.count, values)
+    return link_bound(partials, stream, entries, partitions if keyed else 1)
+
+
+def _memory(partials: PartialAggregation, rows: Bound, groups: Bound, values: Bound) -> Bound:
+    if math.inf in (rows, values):
+        return math.inf
+    return most_bytes(partials.grouping, int(rows), int(min(groups, rows)), int(values))
+
+
+def _divided(count: Bound, by: int) -> int:
+    return MINUTE // COMMIT_EVERY if count == math.inf else int(count) // by
+
+
+def _limited(count: Bound) -> int | None:
+    return None if count == math.inf else int(count)
+
+
+def _rounded(number: Bound | float) -> int | float:
+    return number if isinstance(number, int) else round(number, 1)

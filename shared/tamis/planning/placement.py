@@ -1,0 +1,83 @@
+"""Placement: which half of an operator runs at edges.
+
+Edges run the lower half of aggregates of windows: they publish partial aggregates of panes in place of
+tuples. All other operators run at the joiner as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tamis.expressions.nodes import Expr
+from tamis.plan.model import PaneGrid, PartialAggregation
+from tamis.plan.nodes import (
+    ApplicationTime,
+    Groups,
+    LatestValues,
+    Nested,
+    Node,
+    Rows,
+    Sessions,
+    TimeJoin,
+    Union,
+    Windows,
+)
+from tamis.query.model import AlertDef
+from tamis.sharing.partial_groupings import mergeable
+
+RAW = "WITH (edge = 'raw')"
+
+# Why an operator runs at the joiner as a whole.
+_WHOLE: Mapping[type[Node], str] = {
+    LatestValues: "each of them can be the latest: another shard, a tie in time or a late reading can tell"
+    " equal values apart",
+    Sessions: "a session in parts can begin before and end after the time that the joiner has reached without"
+    " a shard that was gone",
+    ApplicationTime: "each of them can be combined with readings of any later time",
+    Rows: "streams without time have no panes that end",
+    Union: "streams without time have no panes that end",
+    Groups: "streams without time have no panes that end",
+    TimeJoin: "a join needs the readings themselves",
+    Nested: "they are read by a query over the rows of others",
+}
+
+
+def raw_reason(alert: AlertDef, node: Node) -> str | None:
+    """Why edges publish the readings of an alert one by one, for people; None if they can publish partial
+    aggregates of them.
+    """
+    if alert.options.edge == "raw":
+        return f"the alert says {RAW}"
+    if alert.options.from_ is not None:
+        return "readings from before the alert was created count, too"
+    if alert.query.watched:
+        return "edges add values of patterns and window functions to each of them"
+    if not isinstance(node, Windows):
+        return _WHOLE[type(node)]
+    if node.tables:
+        return "readings are joined with a table"
+    if mergeable(node) is None:
+        return "functions of Python may fail, or give another value, when a reading is read again"
+    return None
+
+
+def partial_aggregation(alert: AlertDef, node: Node, version: int) -> PartialAggregation | None:
+    """The partial aggregates that edges publish for an alert of plan `version`; None for readings."""
+    if not isinstance(node, Windows) or raw_reason(alert, node) is not None:
+        return None
+    grouping = mergeable(node)
+    assert grouping is not None, "there would be a reason"
+    window = node.window
+    grid = PaneGrid(f"{alert.name}@{version}", version, window.slide, window.offset)
+    return PartialAggregation(grouping, (grid,))
+
+
+def groups_of(alert: AlertDef, node: Node) -> tuple[Expr, ...] | None:
+    """The expressions of the groups of an alert, in which alerts with common partial aggregates agree; None
+    for one that reads tuples.
+    """
+    partials = partial_aggregation(alert, node, 1)
+    if partials is None:
+        return None
+    computed = {one.name: one.expr for one in partials.grouping.computed}
+    return tuple(computed.get(column.name, column) for column in partials.grouping.by)

@@ -1,0 +1,48 @@
+"""The lower half of aggregates of windows, which edges run: partial aggregates of panes, sent by cuts."""
+
+from __future__ import annotations
+
+from tamis.operators.windows.cut_policy import FULL_EVERY
+from tamis.operators.windows.partials import partials
+from tamis.plan.model import PartialAggregation, Plan, StreamPlan, TopicPlan
+from tamis.planning.explanations.transfer import rows_text
+from tamis.planning.link_bound import MINUTE, most_cuts, most_open_panes
+from tamis.planning.plan_trees.operators import PlanBound, PlanOperator
+from tamis.planning.plan_trees.words import detail
+
+
+def partial_aggregates(
+    plan: Plan, stream: StreamPlan, topic: TopicPlan, sent: PartialAggregation, scan: PlanOperator
+) -> PlanOperator:
+    """The operator that aggregates the readings of a scan for a topic."""
+    cuts = most_cuts(sent.grids, stream.delay)
+    every = f"at most {cuts} cuts a minute, of which one in {FULL_EVERY // MINUTE} minutes has all readings"
+    panes = most_open_panes(sent.grids, stream.delay)
+    entries = _entries_of_pane(plan, topic, sent)
+    formula = f"{panes} (open panes) * {'entries of a pane' if entries is None else f'{entries} entries'}"
+    return PlanOperator(
+        "PartialAggregates",
+        "edge",
+        "",
+        (("rows", rows_text(sent)), ("sent", every), *detail("topic", topic.name)),
+        "a partial aggregate for each open pane and group, until a cut sends it",
+        PlanBound(None if entries is None else panes * entries, "entries", formula),
+        (scan,),
+    )
+
+
+def _entries_of_pane(plan: Plan, topic: TopicPlan, sent: PartialAggregation) -> int | None:
+    """The bound of a pane's groups and of the values that it keeps separately, from those of the queries;
+    None if they have none. Their panes are no shorter, and all have the same groups.
+    """
+    found = [
+        None if source.kept is None else source.kept.tuples
+        for query in plan.standing
+        for source in query.inputs
+        if source.topic == topic.name
+    ]
+    known = [count for count in found if count is not None]
+    if not known or len(known) < len(found):
+        return None
+    each = any(partial.each for partial in partials(sent.grouping.aggregates))
+    return sum(known) if each else min(known)
