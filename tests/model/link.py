@@ -74,15 +74,17 @@ class Consumer:
 
 
 class Ends:
-    """The broker's answers to questions for the end of the partition, for an edge that is connected."""
+    """The broker's answers to questions for the end of the partition, or for its beginning, for an edge that
+    is connected. No reading is ever deleted.
+    """
 
-    def __init__(self, shard: Shard, edge: Edge) -> None:
-        self._shard, self._edge = shard, edge
+    def __init__(self, shard: Shard, edge: Edge, *, beginnings: bool) -> None:
+        self._shard, self._edge, self._beginnings = shard, edge, beginnings
         self._answers: dict[int, int] = {}
 
     def ask(self, partitions: Iterable[int]) -> None:
         if self._edge.connected:
-            self._answers = dict.fromkeys(partitions, self._shard.available)
+            self._answers = dict.fromkeys(partitions, 0 if self._beginnings else self._shard.available)
 
     def answers(self) -> dict[int, int]:
         found, self._answers = self._answers, {}
@@ -101,9 +103,13 @@ class FarSource(Source):
         super().__init__(shard, durable, landings)
         consumer = Consumer(shard, durable.commit.done, seconds, edge)
         config = KafkaSource(name="far", kind="kafka", topic="readings", stream=shard.stream)
+
+        def ends(config: object, topic: str, *, beginnings: bool = False) -> Ends:
+            return Ends(shard, edge, beginnings=beginnings)
+
         with (
             patch.object(kafka_topic, "Consumer", lambda config: consumer),
-            patch.object(kafka_topic, "PartitionEnds", lambda config, topic: Ends(shard, edge)),
+            patch.object(kafka_topic, "PartitionEnds", ends),
         ):
             self._topic = kafka_topic.KafkaTopic(
                 config, _SETTINGS, lambda _: None, lambda _: None, clock=lambda: edge.world.now / 1e6

@@ -40,6 +40,7 @@ BROKEN_IN = {
     "anew_c": ("LOST", 1_000_265),
     "anew_cut": ("LOST", 1_000_027),
     "begin_settled": ("LOST", 2_001_819),
+    "unknown_ends": ("LOST", 2_000_512),
     "raw_fence": ("DOUBLE", 2_002_380),
     "anew_place": ("DOUBLE", 2_000_361),
     "cut_after_replay": ("DOUBLE", 2_001_815),
