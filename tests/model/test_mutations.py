@@ -15,6 +15,8 @@ from tests.model.schedule import play, quiet
         ("back_at_restart", 23, "LISTED"),
         ("counted_from_before", 25, "EXTRA"),
         ("counted_on", 3, "OLD"),
+        ("changed_with_open_panes", 40, "EXTRA"),
+        ("open_panes_done", 373, "MISS"),
         ("domains_forgotten", 80, "EXTRA"),
         ("doubles_counted", 117, "DOUBLED"),
         ("ended_at_acknowledgement", 15, "MISS"),

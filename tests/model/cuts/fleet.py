@@ -112,6 +112,7 @@ class Fleet:
         self.history: dict[Shard, list[Commit]] = {shard: [] for shard in self.shards}
         self.began: dict[tuple[int, Shard, int], int] = {}
         self.sent: defaultdict[tuple[int, Shard, int], set[int]] = defaultdict(set)
+        self.fences: Counter[tuple[Place, Shard]] = Counter()
         self.deleted: dict[tuple[int, Shard, int], frozenset[int]] = {}
         self.held: dict[tuple[int, Shard, int], Run] = {}
         self.before_raw: dict[tuple[tuple[int, Shard, int], int], float] = {}
@@ -145,7 +146,9 @@ class Fleet:
         """A record arrives in its topic."""
         place = record.topic, partition
         self.logs[place].append(record)
-        for number in record.readings:
+        fence = self.fences[place, record.shard] = max(self.fences[place, record.shard], record.fence)
+        # The joiner drops raw tuples behind a fence, so Kafka doesn't really have them.
+        for number in record.readings if record.kind == "cut" or record.fence == fence else ():
             key = record.topic, record.shard, number
             if record.kind == "raw" and record.version not in self.sent[key]:
                 before = self.progress[place, record.shard].values()
