@@ -75,10 +75,10 @@ class Consumer:
 
 class Ends:
     """The broker's answers to questions for the end of the partition, or for its beginning, for an edge that
-    is connected. No reading is ever deleted.
+    is connected. Nothing is deleted, so it begins at 0.
     """
 
-    def __init__(self, shard: Shard, edge: Edge, *, beginnings: bool) -> None:
+    def __init__(self, shard: Shard, edge: Edge, beginnings: bool) -> None:
         self._shard, self._edge, self._beginnings = shard, edge, beginnings
         self._answers: dict[int, int] = {}
 
@@ -103,13 +103,13 @@ class FarSource(Source):
         super().__init__(shard, durable, landings)
         consumer = Consumer(shard, durable.commit.done, seconds, edge)
         config = KafkaSource(name="far", kind="kafka", topic="readings", stream=shard.stream)
-
-        def ends(config: object, topic: str, *, beginnings: bool = False) -> Ends:
-            return Ends(shard, edge, beginnings=beginnings)
-
         with (
             patch.object(kafka_topic, "Consumer", lambda config: consumer),
-            patch.object(kafka_topic, "PartitionEnds", ends),
+            patch.object(
+                kafka_topic,
+                "PartitionEnds",
+                lambda config, topic, *, beginnings=False: Ends(shard, edge, beginnings),
+            ),
         ):
             self._topic = kafka_topic.KafkaTopic(
                 config, _SETTINGS, lambda _: None, lambda _: None, clock=lambda: edge.world.now / 1e6

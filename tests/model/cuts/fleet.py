@@ -70,7 +70,7 @@ class Fleet:
         self._begin_judging()
 
     def _begin_kafka(self) -> None:
-        """What edges commit and send, and what joiners read."""
+        """The topics, and all that edges commit and joiners read."""
         places = [(topic, p) for topic in range(self.topics) for p in range(self.partitions)]
         self.generations = dict.fromkeys(self.shards, 0)
         self.commits = dict.fromkeys(self.shards, Commit())
@@ -101,7 +101,7 @@ class Fleet:
         self.plans = [Plan(1, queries, 0, dict.fromkeys(self.shards, 1), partial)]
 
     def _begin_judging(self) -> None:
-        """What only the judge looks at.
+        """Observations that only the judge uses.
 
         `history`: durable commits. `began`: the reading from which a shard works under a version, for each
         topic. `sent`: the versions under which Kafka has a reading of a topic. `deleted`: those when the
@@ -205,7 +205,7 @@ class Fleet:
         edge.zombies = [other for other in edge.zombies if other is not run]
 
     def leave_in_flight(self, run: Run) -> None:
-        """What a run sent before it died may come to Kafka much later, in its order."""
+        """Records that a run sent before it died may come to Kafka much later, in its order."""
         if run.edge.connected and not self.calm and self.r.random() < 0.3:
             sent = (run.edge.spool[run.shard] + run.out)[: self.r.randint(1, 4)]
             if sent:

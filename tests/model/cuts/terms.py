@@ -1,4 +1,4 @@
-"""What sources, edges, registry and joiner hand to each other: readings, cuts, commits, plans, records."""
+"""Data that sources, edges, registry and joiner exchange: readings, cuts, commits, plans, records."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RawCommit(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """What of a shard survives its edge. Reading begins at `done`, the least of all topics. `n`: the greatest
+    """The durable state of a shard. Reading begins at `done`, the least of all topics. `n`: the greatest
     number of a cut or fence. `fence`: the number of the last fence. `form`: the newest plan that the run had.
     """
 
