@@ -55,6 +55,7 @@ NAMES = (
     "sharing.implied",
     "sharing.derived",
     "windows",
+    "open_panes",
     "latest_values",
     "absence",
     "scale.queues",

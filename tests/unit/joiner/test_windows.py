@@ -19,12 +19,12 @@ from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
 from tamis_joiner.core.alarms import Numbering, standing_alarms
 from tamis_joiner.core.group import Group
+from tamis_joiner.core.query_progress import QueryProgress
 from tamis_joiner.core.records.envelopes import Records, split_plans
 from tamis_joiner.core.records.tuple_columns import TupleColumns
 from tamis_joiner.core.running_query import (
     ArrivedTuples,
     Found,
-    QueryProgress,
     RunningQuery,
 )
 

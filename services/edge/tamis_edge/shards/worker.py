@@ -22,6 +22,7 @@ from tamis_edge.source_fields import FieldMap
 from tamis_edge.sources.backfill import Reader
 from tamis_edge.sources.base import Delivery, SourceShard
 from tamis_edge.sources.journal_shard import STRAY, JournalShard
+from tamis_edge.sources.kafka.shard import KafkaShard
 
 _log = get_logger("edge.shard")
 
@@ -246,6 +247,8 @@ class Worker:
             self.run.keep_series = keep
             # Readings of partial aggregates that weren't sent stay in the journal.
             self.run.partials.full = journal >= FULL_FOR_CUTS
+        if self.run is not None and isinstance(self.source, KafkaShard):
+            self.run.partials.full = self.source.deletes_soon
         if self._shedder is not None:
             self._shedder.share = share_to_shed(spool if self.source.caught_up else max(spool, journal))
 

@@ -80,8 +80,10 @@ class StandingQueries:
         )
 
     def take_cuts(self, cuts: Iterable[ArrivedCut]) -> None:
-        """Take the partial aggregates of a batch. Rows come only with the frontiers."""
-        arrived = sorted(cuts, key=lambda cut: (cut.topic, cut.record.row))
+        """Take the partial aggregates of a batch, those of a topic in the order of their offsets. Rows come
+        with the frontiers.
+        """
+        arrived = sorted(cuts, key=attrgetter("topic"))
         self._evaluate(
             0,
             lambda running: (

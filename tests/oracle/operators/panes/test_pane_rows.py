@@ -198,8 +198,9 @@ class _Fleet:
     def _send(self, r: random.Random, edge: _Edge, before: int | None, mark: int) -> int:
         """Send a cut in several parts; returns the latest time of its readings."""
         rows, tuples = edge.cut(before)
-        parts = np.array([r.randrange(3) for _ in range(len(rows))], np.int64)
-        received = [self._travelled(rows.take(parts == part)) for part in range(3)]
+        numbers = list(range(len(rows)))
+        r.shuffle(numbers)
+        received = [self._travelled(rows.take(np.array(numbers[part::3], np.int64))) for part in range(3)]
         for query in self.queries:
             query.take(received, self.sent, tuples, mark)
         return max((one[0] for one in tuples), default=_EMPTY)

@@ -139,7 +139,8 @@ def test_rows_can_be_taken_apart() -> None:
 
 def test_groups_and_texts_are_forgotten() -> None:
     panes = OpenPanes(Grouping((K,), (Aggregate("count", V, True, Type.BIGINT),), ()))
-    add(panes, [5], k=["kept"], v=["a"])
+    add(panes, [1, 5], k=["first", "kept"], v=["first", "a"])
+    panes.take(2)
     for number_ in range(30):
         names = [f"group {number_} {i}" for i in range(500)]
         add(panes, [1] * 500, k=names, v=names)
@@ -170,6 +171,17 @@ def test_texts_are_groups_with_and_without_numbers() -> None:
             one, other = numbered.take(), plain.take()
             assert groups(one) == groups(other)
             assert one.tables[1].measures[0].tolist() == other.tables[1].measures[0].tolist()
+
+
+def test_null_may_have_the_number_of_a_text() -> None:
+    panes = OpenPanes(grouping(("count", None)))
+    names, null = np.array(["p", None, "q"], np.object_), np.array([False, True, False])
+    texts = NumberedTexts(names, null, numbers=np.array([1, 1, 2]), table=OpenPanes(grouping()))
+    for _ in range(2):
+        panes.add(np.zeros(3, np.int64), {("", "k"): texts}, 3)
+    rows = panes.take()
+    assert sorted(map(str, groups(rows))) == ["(0, 'p')", "(0, 'q')", "(0, None)"]
+    assert rows.counts.tolist() == [2, 2, 2]
 
 
 def test_long_texts_count_as_the_memory_that_they_are() -> None:

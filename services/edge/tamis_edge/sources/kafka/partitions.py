@@ -88,10 +88,11 @@ SECONDS = 10.0  # after which a question that has no answer is given up
 
 
 class PartitionEnds:
-    """The ends of one topic. It is used by one thread, and never waits."""
+    """The ends of one topic, or the beginnings. It is used by one thread, and never waits."""
 
-    def __init__(self, config: Mapping[str, Any], topic: str) -> None:
+    def __init__(self, config: Mapping[str, Any], topic: str, *, beginnings: bool = False) -> None:
         self._config, self._topic = dict(config), topic
+        self._beginnings = beginnings
         self._client: AdminClient | None = None  # made for the first question
         self._asked: dict[int, Future[Any]] = {}
 
@@ -102,9 +103,9 @@ class PartitionEnds:
             return
         if self._client is None:
             self._client = AdminClient(self._config)
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        place = OffsetSpec.earliest() if self._beginnings else OffsetSpec.latest()  # type: ignore[no-untyped-call]
         found = self._client.list_offsets(
-            dict.fromkeys((TopicPartition(self._topic, p) for p in wanted), latest),
+            dict.fromkeys((TopicPartition(self._topic, p) for p in wanted), place),
             # The consumer reads up to there, too.
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=SECONDS,

@@ -72,6 +72,7 @@ class KafkaShard:
         self.behind = 0  # readings that waited in Kafka when its end was last asked for
         self.behind_since: float | None = None  # monotonic seconds, since a reading came
         self.misplaced = False  # the partition doesn't have the offset that comes next
+        self.first: int | None = None  # the first offset that Kafka had when it was last asked
         self.started = False
         self.paused = True
         self._fresh = True
@@ -167,6 +168,19 @@ class KafkaShard:
         self.waiting -= count
         self.bytes -= size
         return parts[0] if len(parts) == 1 else Payloads.concat(parts)
+
+    @property
+    def holds_back(self) -> bool:
+        """True if the commit waits for readings in partial aggregates."""
+        return self._commit.cuts is not None
+
+    @property
+    def deletes_soon(self) -> bool:
+        """True if Kafka may soon delete readings that a restart would read again: it has fewer before them
+        than the shard would read again.
+        """
+        done = self._commit.done
+        return self.first is not None and done - self.first < (self.next or done) - done
 
     @property
     def full(self) -> bool:

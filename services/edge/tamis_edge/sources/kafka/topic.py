@@ -40,6 +40,7 @@ PATIENCE = 10.0  # seconds that an answer of the group's coordinator may take
 LOOK = 1.0  # seconds of a call that waits for it, before a look whether the edge stops
 AT_ONCE = BUFFER // 2  # messages taken from the client at once
 ASK_EVERY = 2.0  # seconds without a message of a partition before its end is asked for, and between questions
+LOOK_FOR_BEGINNINGS = 30.0  # seconds between questions which readings Kafka has deleted
 DENIED = 15.0  # seconds for which a missing right counts: the client repeats the error at least every ten
 _NO_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 # How much the client fetches before it is asked for.
@@ -87,6 +88,8 @@ class KafkaTopic(Source):
         self._bootstrap = str(config["bootstrap.servers"])
         self._connection = Connection(Cluster.of(config, settings.setting), tell=self._log_trouble)
         self._ends = PartitionEnds(config, source.topic)
+        self._beginnings = PartitionEnds(config, source.topic, beginnings=True)
+        self._look_at = 0.0  # when beginnings are asked for again
         self._ask_at = 0.0
         self._group = source.group or f"{SOURCE_GROUPS}{source.stream}.{source.topic}"
         self._consumer = Consumer(
@@ -130,6 +133,7 @@ class KafkaTopic(Source):
             elif shard.started and shard.paused and shard.nearly_empty:
                 self.resume(shard, None)
         self._ask_for_ends()
+        self._ask_for_beginnings()
         return list(self._shards.values())
 
     def _join_again(self, reason: str) -> None:
@@ -161,6 +165,7 @@ class KafkaTopic(Source):
         if self._schemas is not None:
             self._schemas.close()
         self._ends.close()
+        self._beginnings.close()
         self._consumer.close()
 
     # ---- for its shards
@@ -213,6 +218,16 @@ class KafkaTopic(Source):
             if shard.misplaced:
                 self._reposition(shard)
         self._ends.ask(shard.partition for shard in silent)
+
+    def _ask_for_beginnings(self) -> None:
+        """Ask where partitions begin that have readings in partial aggregates, and take the answers."""
+        for partition, first in self._beginnings.answers().items():
+            if (shard := self._shards.get(partition)) is not None:
+                shard.first = first
+        now = self._clock()
+        if now >= self._look_at:
+            self._look_at = now + LOOK_FOR_BEGINNINGS
+            self._beginnings.ask(number for number, shard in self._shards.items() if shard.holds_back)
 
     def _stall(self) -> str | None:
         """A partition whose readings wait in Kafka and don't arrive; None if there is none."""

@@ -1,5 +1,5 @@
 """Partial aggregates by slot: the number of a combination of pane and group is its slot in arrays.
 
 Begin with `build`: it says what the classes of all kinds have in common, and chooses one for each `Partial`.
-The inner loops are compiled (`kernels`); texts and separate values are in tables as operators have them.
+The inner loops are compiled (`kernels`), except those for extremes of texts (`tables`).
 """

@@ -10,6 +10,7 @@ from tamis.expressions.vectors import Columns
 from tamis.operators.windows.partials import Partial
 from tamis.operators.windows.slots.numbers import SlotArguments, SlotCounts, SlotMeasures
 from tamis.operators.windows.slots.tables import SlotTables
+from tamis.operators.windows.slots.values import SlotValues
 from tamis.operators.windows.table import PartialTable, Places
 
 
@@ -45,6 +46,8 @@ def _aggregates_of(partial: Partial) -> SlotAggregates:
     if partial.column is None:
         return SlotCounts()
     texts = Type.VARCHAR in {one.type for one in (partial.column, partial.order) if one is not None}
-    if partial.each or (texts and partial.measures != ("count",)):
+    if partial.each:
+        return SlotValues(partial)
+    if texts and partial.measures != ("count",):
         return SlotTables(partial)
     return SlotMeasures(partial) if partial.order is None else SlotArguments(partial)
