@@ -119,17 +119,17 @@ def run(quick: bool, say: Say) -> Result:
             fleet.apply(SQL)
             topics = Topics(fleet.bootstrap)
             topics.create([SOURCE, BARE])
-            size = _fill(topics, count, say)
+            size = filled(topics, count, say)
             say("bare loop")
-            before = _bare(topics, count)
+            before = bare_loop(topics, count)
             say("bare loop with the edge's client settings")
-            same = _bare(topics, count, PREFETCH)
+            same = bare_loop(topics, count, PREFETCH)
             passed = {}
             for name in (*OMITTING, WHOLE):
                 say(f"edge, stream {name}")
                 passed[name] = _edge(fleet, topics, name, size)
             say("bare loop again")
-            after = _bare(topics, count)
+            after = bare_loop(topics, count)
             topics.close()
         finally:
             fleet.stop()
@@ -218,7 +218,7 @@ def _readings(count: int) -> Iterator[tuple[bytes, bytes]]:
     return weather(count, KEYS, (int(time.time()) - 86_400) * SECOND, seed=1)
 
 
-def _fill(topics: Topics, count: int, say: Say) -> Size:
+def filled(topics: Topics, count: int, say: Say) -> Size:
     """Write the readings to the source topic."""
     say(f"filling the source topic with {count:,} readings")
     size = 0
@@ -233,7 +233,7 @@ def _fill(topics: Topics, count: int, say: Say) -> Size:
     return Size(count, size)
 
 
-def _bare(topics: Topics, count: int, settings: Mapping[str, int] = MappingProxyType({})) -> Passed:
+def bare_loop(topics: Topics, count: int, settings: Mapping[str, int] = MappingProxyType({})) -> Passed:
     """Consume, decode, publish: the least that anything between Kafka and Kafka must do. `settings`: others
     than the defaults of its consumer.
     """
