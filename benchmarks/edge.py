@@ -368,7 +368,7 @@ def _follow(
         published = int(sum(total("tamis_edge_tuples_total", decision=d) for d in ("published", "late")))
         if began and decided >= size.tuples and seen[-1][1] >= published:
             # The metrics are up to a second old: the topic itself says when its last tuple was there.
-            ended = next(at for at, records in seen if records >= published)
+            ended = next(at for at, records in seen if records >= published) if published else now
             tuples, used = (1 - first) * size.tuples, _cpu(processes) - cpu
             return Passed(tuples, ended - began, used, published, (start, most))
         time.sleep(LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""An edge that publishes partial aggregates of windows, beside one that publishes every reading and a bare loop."""
+"""An edge that publishes partial aggregates of windows, beside one that publishes every reading."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ def run(quick: bool, say: Say) -> Result:
         {"readings": count, "keys": KEYS, "readings a second and key": RATE, "quick": quick},
         (
             f"{count:,} readings are {count // (KEYS * RATE)} seconds of event time",
-            "bare loop: consumes, decodes and publishes every reading, with default settings; the mean of two runs",
+            "bare loop: consumes, decodes and publishes every reading, with default settings; the mean of"
+            " two runs",
             "records, bytes: all that is in the topics in the end, with progress; keys and values, without"
             " compression and Kafka's own format",
         ),
