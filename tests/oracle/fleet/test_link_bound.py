@@ -166,7 +166,7 @@ class Shard:
 
 def value_of(time: int, key: str) -> float:
     """The value of a reading."""
-    return float((time // 1_000 + len(key)) % 97)
+    return float((time // 1_000 + len(key)) % 997)
 
 
 def _batch(first: int, rows: list[tuple[int, int, str]]) -> Batch:
@@ -265,11 +265,14 @@ def test_small_records_and_full_panes_are_in_the_bound(monkeypatch: pytest.Monke
 
 def test_full_cuts_for_separate_values_are_in_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (chain, link_bound):
-        monkeypatch.setattr(module, "MOST_SEPARATE_BYTES", 250_000)
+        monkeypatch.setattr(module, "MOST_SEPARATE_BYTES", 110_000)
     monkeypatch.setattr(link_bound, "_BATCH", 100)
-    for number in range(cases(0.0004)):
+    for number in range(cases(0.00017)):
         r = random.Random(SEED * 15_487_469 + number)
         drawn = Case.drawn(r)
-        case = replace(drawn, aggregates="median(v)", keys=max(drawn.keys, 5), minutes=4)
+        slides = (r.choice((40, 90)),)
+        case = replace(
+            drawn, aggregates="median(v)", by_key=True, keys=40, per=SECOND // 4, slides=slides, minutes=4
+        )
         found, _ = exceeded(case, r)
         assert not found, (case, found)
