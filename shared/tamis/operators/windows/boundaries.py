@@ -36,6 +36,11 @@ def last_boundary(time: int, grids: Sequence[PaneGrid]) -> int:
     return max((time - grid.offset) // grid.slide * grid.slide + grid.offset for grid in grids)
 
 
+def longest_pane(grids: Sequence[PaneGrid]) -> int:
+    """No pane is longer, in microseconds; at least one grid."""
+    return min(grid.slide for grid in grids)
+
+
 def most_boundaries(span: int, grids: Sequence[PaneGrid]) -> int:
     """An upper bound of the boundaries in a half-open span of microseconds, wherever it begins.
 
