@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from tamis.bounded.group_counts import Combinations, tuples_in
 from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
-from tamis.operators.windows.boundaries import boundaries_in, most_boundaries
+from tamis.operators.windows.boundaries import boundaries_in, longest_pane, most_boundaries
 from tamis.operators.windows.cut_policy import COMMIT_EVERY, FULL_EVERY, MOST_ROWS, parts_of
 from tamis.operators.windows.slots.memory import most_bytes
 from tamis.plan.model import PaneGrid, PartialAggregation
@@ -99,7 +99,7 @@ def link_bound(
 ) -> LinkBound:
     """The bound of a topic over `stream`. `partitions`: those of the topic to which the groups can go."""
     grids, delay = partials.grids, stream.delay
-    pane = min(grid.slide for grid in grids)
+    pane = longest_pane(grids)
     groups = entries.groups
 
     def readings(span: int) -> Bound:
@@ -156,13 +156,29 @@ def alone(
     """The bound of a topic that a query has for itself; None if it never has a row. `keyed`: the topic has a
     partition key.
     """
-    stream = catalog.streams[query.windowed[0].stream]
-    combinations = Combinations.of(query, catalog)
-    if combinations is None:
-        return None
-    found = combinations.entries(tuples_in(stream, query.window.slide, "a pane"))
-    values = sum((one.count for one in found.values.values()), 0)
-    entries = PaneEntries(found.groups.count, values)
+    return shared(partials, (query,), catalog, keyed=keyed, partitions=partitions)
+
+
+def shared(
+    partials: PartialAggregation,
+    queries: Sequence[WindowGroupBy],
+    catalog: Catalog,
+    *,
+    keyed: bool,
+    partitions: int,
+) -> LinkBound | None:
+    """The bound of a topic of queries with the same filter and groups; None if they never have a row."""
+    stream = catalog.streams[queries[0].windowed[0].stream]
+    groups, values = list[Bound](), list[Bound]()
+    for query in queries:
+        combinations = Combinations.of(query, catalog)
+        if combinations is None:
+            return None
+        # A pane lies in one of each query.
+        found = combinations.entries(tuples_in(stream, query.window.slide, "a pane"))
+        groups.append(found.groups.count)
+        values += [one.count for one in found.values.values()]
+    entries = PaneEntries(min(groups), sum(values, 0))
     return link_bound(partials, stream, entries, partitions if keyed else 1)
 
 

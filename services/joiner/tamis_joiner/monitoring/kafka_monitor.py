@@ -15,7 +15,7 @@ from tamis.messaging.plans import newest, newest_plan
 from tamis.messaging.records import Frontier, read_frontier
 from tamis.messaging.topic_reader import Record, TopicReader, UnreadableRecords
 from tamis.messaging.topics import stream_of
-from tamis.operators.windows.boundaries import longest_pane
+from tamis.operators.windows.boundaries import rightly_behind
 from tamis.plan.model import Plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, get_logger
@@ -104,7 +104,7 @@ class StateMetrics:
         metrics = self._metrics
         metrics.set("tamis_plan_version", min(record.plan for record in records), service="joiner")
         metrics.set("tamis_joiner_parked_records", sum(record.parked for record in records))
-        behind = rightly_behind(self._plan)
+        behind = {} if self._plan is None else rightly_behind(self._plan)
         for topic in {topic for record in records for topic in record.topics}:
             states = [record.topics[topic] for record in records if topic in record.topics]
             labels = {"stream": stream_of(topic) or "", "topic": topic}
@@ -170,21 +170,6 @@ class StateMetrics:
         amount = count - before if count >= before else count
         if amount:
             self._metrics.inc(name, amount, **labels)
-
-
-def rightly_behind(plan: Plan | None) -> dict[str, int]:
-    """By topic of partial aggregates, the microseconds by which its frontier lies behind the clock at most
-    while all is well: it moves only when the watermark, behind by the delay, has passed the end of a pane.
-    """
-    if plan is None:
-        return {}
-    return {
-        topic.name: stream.delay + longest_pane(grids)
-        for stream in plan.streams
-        for topic in stream.topics
-        if topic.partials is not None
-        and (grids := [grid for grid in topic.partials.grids if grid.serves(plan.version)])
-    }
 
 
 def _proven(bounds: list[int | None]) -> list[int] | None:

@@ -257,7 +257,8 @@ describe("readings by decision", () => {
   it("have a row each, those of later releases too", () => {
     const rows = decided({ published: 5, dead: 1, shed: 2 }, { published: 0.5, shed: 0.25 }) ?? [];
     expect(rows.map(({ decision, rate, tuples }) => [decision, rate, tuples])).toEqual([
-      ["published", 0.5, 5], ["omitted", 0, 0], ["filtered", 0, 0], ["late", 0, 0], ["dead", 0, 1], ["shed", 0.25, 2],
+      ["published", 0.5, 5], ["omitted", 0, 0], ["filtered", 0, 0], ["aggregated", 0, 0], ["late", 0, 0],
+      ["dead", 0, 1], ["shed", 0.25, 2],
     ]);
     expect(decided(null, null)).toBeUndefined();
     expect(decided({}, null)?.every(({ rate }) => rate === null)).toBe(true);
@@ -313,7 +314,7 @@ describe("topics", () => {
 });
 
 describe("the joiner", () => {
-  const partition = { plan: 3, time: 0, tuples: 0, bytes: 0, parked: 0 };
+  const partition = { plan: 3, time: 0, behind: 0, tuples: 0, bytes: 0, parked: 0 };
   const topic = { stream: "air", tuples: 0, bytes: 0, slowest: null, why: [] };
   const empty = { state: "running", why: [], reported_ago: 1, plan: 3, partitions: [], topics: [], definitions: [], late: 0, parked: 0, dead: {} };
   it("has come as far as its slowest partition", () => {

@@ -120,6 +120,7 @@ export interface JoinerPartition {
   plan: number;
   time: Whole;
   frontier: Whole | null;
+  behind: Whole | null;
   tuples: Whole;
   bytes: Whole;
   parked: Whole;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI
@@ -12,6 +12,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from tamis.messaging.records import Frontier, StreamState
+from tamis.operators.windows.boundaries import rightly_behind
 from tamis.plan.model import Definition, StandingQuery, StreamPlan
 from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.heartbeats import SECOND, joiner_process, joiner_reported
@@ -31,6 +32,13 @@ class JoinerPartition(TypedDict):
     time: Annotated[int, Field(description="When it was reported, by the joiner's clock, in microseconds")]
     frontier: Annotated[
         int | None, Field(description="Alarms below this event time are complete; null if not known yet")
+    ]
+    behind: Annotated[
+        int | None,
+        Field(
+            description="Microseconds by which event time lies behind the joiner's clock, beyond what "
+            "partial aggregates wait for: a pane and the delay of their stream; null if not known yet"
+        ),
     ]
     tuples: Annotated[int, _TUPLES]
     bytes: int
@@ -128,7 +136,7 @@ def joiner_document(view: View) -> dict[str, Any]:
         "reported_ago": None if reported is None else max(0, view.now - reported) // SECOND,
         "process": joiner_process(view.seen),
         "plan": view.joined,
-        "partitions": [_partition(one) for one in known],
+        "partitions": [_partition(one, rightly_behind(view.plan)) for one in known],
         "topics": [
             _topic(view, stream, topic.name, known, works)
             for stream in view.plan.streams
@@ -178,13 +186,17 @@ def _why(view: View, frontiers: list[Frontier | None]) -> list[str]:
     return list(named(why))
 
 
-def _partition(one: Frontier) -> dict[str, Any]:
-    frontiers = [state.frontier for state in one.topics.values() if not state.void]
+def _partition(one: Frontier, behind: Mapping[str, int]) -> dict[str, Any]:
+    """`behind`: by topic of partial aggregates, how far its frontier may lie behind."""
+    reached = {topic: state.frontier for topic, state in one.topics.items() if not state.void}
+    frontiers = reached.values()
+    lags = [one.time - at - behind.get(topic, 0) for topic, at in reached.items() if at is not None]
     return {
         "partition": one.partition,
         "plan": one.plan,
         "time": one.time,
         "frontier": None if None in frontiers else min((f for f in frontiers if f is not None), default=None),
+        "behind": None if None in frontiers or not lags else max(0, *lags),
         "tuples": sum(state.tuples for state in one.topics.values()),
         "bytes": sum(state.bytes for state in one.topics.values()),
         "parked": one.parked,
