@@ -130,6 +130,7 @@ export interface JoinerTopic {
   topic: string;
   stream: string;
   frontier: Whole | null;
+  behind: Whole | null;
   tuples: Whole;
   bytes: Whole;
   slowest: { shard: string; watermark: Whole } | null;
