@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
-from tamis.plan.model import TopicPlan
-from tamis.planning import link_bound
-from tamis.planning.link_bound import LinkBound
-from tamis.query.model import AlertDef, WindowGroupBy
+from tamis.operators.windows.partials import partials
+from tamis.plan.model import PartialAggregation, TopicPlan
+from tamis.planning.link_bound import LinkBound, PaneEntries, entries_of_pane, link_bound
 from tamis_registry.core.status import View
 
 
@@ -27,38 +27,33 @@ class TopicBound:
 def topic_bounds(view: View) -> Iterator[TopicBound]:
     """The topics of partial aggregates for which keys and rates are declared."""
     for planned in view.plan.streams:
-        shards = len(view.state.listed([planned.name]))
+        stream = view.state.catalog.streams.get(planned.name)
+        if stream is None:
+            continue
         for topic in planned.topics:
-            of_shard = None if topic.partials is None else _of_shard(view, topic)
+            of_shard = None if topic.partials is None else _known(view, stream, topic)
             if of_shard is not None and of_shard.most.document() is not None:
-                most = of_shard.most
-                yield TopicBound(
-                    planned.shards_of, topic.name, math.ceil(most.records) * shards, most.rows * shards
-                )
+                shards, most = len(view.state.listed([planned.name])), of_shard.most
+                records, rows = math.ceil(most.records) * shards, most.rows * shards
+                yield TopicBound(planned.shards_of, topic.name, records, rows)
 
 
-def _of_shard(view: View, topic: TopicPlan) -> LinkBound | None:
-    """The bound of one shard; None if a query of the topic isn't the newest of its name."""
+def _known(view: View, stream: StreamDef, topic: TopicPlan) -> LinkBound | None:
+    """As `_of_shard`, once for each stream and topic: metrics ask each second."""
+    known: tuple[LinkBound | None] = view.state.catalog.results.get(
+        (stream, topic), "bound on the link", lambda: (_of_shard(view, stream, topic),)
+    )
+    return known[0]
+
+
+def _of_shard(view: View, stream: StreamDef, topic: TopicPlan) -> LinkBound | None:
+    """The bound of one shard; None if none is proven."""
     assert topic.partials is not None
-    grids = tuple(grid for grid in topic.partials.grids if grid.serves(view.plan.version))
-    alerts = [_newest(view, grid.query) for grid in grids]
-    queries = [alert.query for alert in alerts if alert and isinstance(alert.query, WindowGroupBy)]
-    if not queries or len(queries) < len(grids):
+    in_force = tuple(grid for grid in topic.partials.grids if grid.serves(view.plan.version))
+    sent: PartialAggregation = replace(topic.partials, grids=in_force)
+    entries = entries_of_pane(view.plan, topic, sent) if in_force else None
+    if entries is None:
         return None
-    partials, keyed = replace(topic.partials, grids=grids), bool(topic.partition_key)
-    catalog, partitions = view.state.catalog, view.state.partitions
-
-    def make() -> tuple[LinkBound | None]:
-        return (link_bound.shared(partials, queries, catalog, keyed=keyed, partitions=partitions),)
-
-    # Metrics ask each second, and the bound changes only with the definitions.
-    objects = (catalog.streams[queries[0].windowed[0].stream], *alerts)
-    of_shard: tuple[LinkBound | None] = catalog.results.get(objects, ("link", grids, keyed, partitions), make)
-    return of_shard[0]
-
-
-def _newest(view: View, definition: str) -> AlertDef | None:
-    """The alert of a definition ("alert@version") unless another one has replaced it."""
-    name, _, version = definition.rpartition("@")
-    stored = view.state.alert(name)
-    return None if stored is None or stored.version != int(version) else stored.alert
+    each = any(partial.each for partial in partials(sent.grouping.aggregates))
+    pane = PaneEntries(entries, entries if each else 0)
+    return link_bound(sent, stream, pane, view.state.partitions if topic.partition_key else 1)

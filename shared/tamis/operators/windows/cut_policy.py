@@ -18,6 +18,9 @@ PART_BYTES = 1_000_000
 FULL_EVERY = 600_000_000
 # Rows of open panes above which a full cut frees their memory.
 MOST_ROWS = 500_000
+# Bytes of open panes above which a full cut is made if values are kept separately: those of one group are all
+# in one record.
+MOST_SEPARATE_BYTES = 6_000_000
 # Microseconds between commits, for which cuts are drawn. Progress is sent after a commit, and each commit
 # costs a synchronisation with the disk.
 COMMIT_EVERY = 500_000

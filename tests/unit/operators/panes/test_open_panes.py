@@ -177,8 +177,11 @@ def test_null_may_have_the_number_of_a_text() -> None:
     panes = OpenPanes(grouping(("count", None)))
     names, null = np.array(["p", None, "q"], np.object_), np.array([False, True, False])
     texts = NumberedTexts(names, null, numbers=np.array([1, 1, 2]), table=OpenPanes(grouping()))
-    panes.add(np.zeros(3, np.int64), {("", "k"): texts}, 3)
-    assert groups(panes.take()) == [(0, "p"), (0, None), (0, "q")]
+    for _ in range(2):
+        panes.add(np.zeros(3, np.int64), {("", "k"): texts}, 3)
+    rows = panes.take()
+    assert sorted(map(str, groups(rows))) == ["(0, 'p')", "(0, 'q')", "(0, None)"]
+    assert rows.counts.tolist() == [2, 2, 2]
 
 
 def test_long_texts_count_as_the_memory_that_they_are() -> None:

@@ -10,9 +10,10 @@ from tamis.messaging.records import END_OF_TIME
 from tamis.omission.columns import Int64s
 from tamis.operators.time_join.filter_dispatch import Bools, Dispatch
 from tamis.operators.windows.boundaries import last_boundary, pane_starts
-from tamis.operators.windows.cut_policy import FULL_EVERY, MOST_ROWS, parts_of
+from tamis.operators.windows.cut_policy import FULL_EVERY, MOST_ROWS, MOST_SEPARATE_BYTES, parts_of
 from tamis.operators.windows.open_panes import OpenPanes
 from tamis.operators.windows.pane_rows import PaneRows
+from tamis.operators.windows.partials import partials
 from tamis.plan.model import PaneGrid, PartialAggregation, TopicPlan
 from tamis.plan.nodes import Grouping
 from tamis_edge.core.cuts.cut import ChainCommit, Cut
@@ -23,13 +24,15 @@ START_OF_TIME = -(2**62)
 
 class Drawing(NamedTuple):
     """What decides the next cut. `next`: the offset of the next reading. `number`: that of the last cut on
-    any topic. `full`: all readings shall be sent. Times are microseconds, `now` by the clock.
+    any topic. `born`: as in `Commit`. `full`: all readings shall be sent. Times are microseconds, and `now`
+    is by the clock.
     """
 
     number: int
     next: int
     watermark: int
     version: int
+    born: int
     full: bool
     now: int
 
@@ -180,7 +183,7 @@ class CutChain:
         full = at.full or self._is_due(at.now)
         if time == self._last.time and not (full and self._first) and not self._late:
             return False
-        self._pending = Cut(at.number + 1, at.next, time, full, self._parts(), at.version)
+        self._pending = Cut(at.number + 1, at.next, time, full, self._parts(), at.version, at.born)
         self._take_rows(self._pending)
         return True
 
@@ -190,9 +193,14 @@ class CutChain:
         return any(pane < self._last.time for pane in self._first)
 
     def _is_due(self, now: int) -> bool:
-        if not self._first or self._open is None:
+        """True if all readings shall be sent: some wait for long, or take much memory. Values that are kept
+        separately of one group are all in one record, which must not become too large.
+        """
+        if not self._first or self._open is None or self._form is None:
             return False
-        return now - self._opened_at > FULL_EVERY or self._open.rows > MOST_ROWS
+        separate = any(partial.each for partial in partials(self._form.aggregates))
+        large = separate and self._open.bytes > MOST_SEPARATE_BYTES
+        return large or now - self._opened_at > FULL_EVERY or self._open.rows > MOST_ROWS
 
     def _parts(self) -> int:
         if self._open is None:
