@@ -26,6 +26,9 @@ SOURCES := $(shell find $(CODE) demo docs helm .ci *.md *.toml *.lock *.yml .env
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
+# Tests start hundreds of processes of Tamis and import all tests in several: they keep the bytecode of the first one.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Independent steps run in parallel: fetching and compiling, types and tests.
 BESIDE := $(MAKE) --no-print-directory -j2
 

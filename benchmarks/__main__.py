@@ -25,6 +25,7 @@ NAMES = (
     "predicates.evaluation",
     "stall",
     "edge",
+    "edge_aggregates",
     "joiner",
     "executors",
     "raw_join",

@@ -18,7 +18,7 @@ import pytest
 # CPU seconds that the tests of a file may take in `make test`, by file or folder. More cases than fit into
 # them are for `make soundness` (see `also_long` in tests/oracle/random_cases.py).
 BUDGETS = {
-    "tests/oracle/fleet/test_schedules.py": 120,
+    "tests/oracle/fleet/test_schedules.py": 60,
     "tests/unit/answers/test_field_alerts.py": 45,
     "tests/unit/": 15,
     "tests/oracle/": 25,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from deploy.pictures import bound, brackets, repeats, sharing
+from deploy.pictures import bound, brackets, cuts, repeats, sharing
 
-for picture in (brackets, sharing, bound, repeats):
+for picture in (brackets, sharing, bound, repeats, cuts):
     sys.stdout.write(f"{picture.draw()}\n")

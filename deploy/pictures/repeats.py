@@ -16,8 +16,8 @@ SQL = """
 CREATE STREAM air (
   station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE CHECK (temp BETWEEN -60 AND 70), WATERMARK FOR ts AS ts
 ) WITH (keys = 1, rate = '1/s', max_stall = '1 minute', max_ahead = '1 minute');
-CREATE ALERT readings AS SELECT window_end, count(*) AS n FROM TUMBLE(air, ts, INTERVAL '1' MINUTE)
-GROUP BY window_end HAVING count(*) > 0;
+CREATE ALERT readings WITH (edge = 'raw') AS SELECT window_end, count(*) AS n
+FROM TUMBLE(air, ts, INTERVAL '1' MINUTE) GROUP BY window_end HAVING count(*) > 0;
 """
 
 

@@ -74,15 +74,17 @@ class Consumer:
 
 
 class Ends:
-    """The broker's answers to questions for the end of the partition, for an edge that is connected."""
+    """The broker's answers to questions for the end of the partition, or for its beginning, for an edge that
+    is connected. Nothing is deleted, so it begins at 0.
+    """
 
-    def __init__(self, shard: Shard, edge: Edge) -> None:
-        self._shard, self._edge = shard, edge
+    def __init__(self, shard: Shard, edge: Edge, beginnings: bool) -> None:
+        self._shard, self._edge, self._beginnings = shard, edge, beginnings
         self._answers: dict[int, int] = {}
 
     def ask(self, partitions: Iterable[int]) -> None:
         if self._edge.connected:
-            self._answers = dict.fromkeys(partitions, self._shard.available)
+            self._answers = dict.fromkeys(partitions, 0 if self._beginnings else self._shard.available)
 
     def answers(self) -> dict[int, int]:
         found, self._answers = self._answers, {}
@@ -103,7 +105,11 @@ class FarSource(Source):
         config = KafkaSource(name="far", kind="kafka", topic="readings", stream=shard.stream)
         with (
             patch.object(kafka_topic, "Consumer", lambda config: consumer),
-            patch.object(kafka_topic, "PartitionEnds", lambda config, topic: Ends(shard, edge)),
+            patch.object(
+                kafka_topic,
+                "PartitionEnds",
+                lambda config, topic, *, beginnings=False: Ends(shard, edge, beginnings),
+            ),
         ):
             self._topic = kafka_topic.KafkaTopic(
                 config, _SETTINGS, lambda _: None, lambda _: None, clock=lambda: edge.world.now / 1e6

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
+from tamis.errors import UnavailableError
 from tamis.messaging.connection import Connection
 from tamis.settings import KafkaSettings
 from tamis.web.registry_client import RegistryClient
@@ -71,13 +72,21 @@ class Places:
         return AdminClient(config)
 
     @cached_property
-    def cluster(self) -> ClusterMetadata:
-        """The brokers and topics of the cluster. Raises UnavailableError if Kafka doesn't answer."""
+    def _answer(self) -> ClusterMetadata | UnavailableError:
+        """The cluster, or why Kafka doesn't answer, which no check waits for a second time."""
         try:
             return self._admin.list_topics(timeout=TIMEOUT_SECONDS)
         except KafkaException as error:
             self._admin.poll(0)  # calls the error callback, which has the cause
-            raise self._connection.error(error) from error
+            return self._connection.error(error)
+
+    @property
+    def cluster(self) -> ClusterMetadata:
+        """The brokers and topics of the cluster. Raises UnavailableError if Kafka doesn't answer."""
+        answer = self._answer
+        if isinstance(answer, UnavailableError):
+            raise answer
+        return answer
 
     def close(self) -> None:
         """End the client of Kafka and its threads."""

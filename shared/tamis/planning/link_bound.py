@@ -32,8 +32,9 @@ from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.operators.windows.boundaries import boundaries_in, most_boundaries
 from tamis.operators.windows.cut_policy import COMMIT_EVERY, FULL_EVERY, MOST_ROWS, parts_of
+from tamis.operators.windows.partials import partials
 from tamis.operators.windows.slots.memory import most_bytes
-from tamis.plan.model import PaneGrid, PartialAggregation
+from tamis.plan.model import PaneGrid, PartialAggregation, Plan, TopicPlan
 from tamis.query.model import Catalog, WindowGroupBy
 
 MINUTE = 60_000_000
@@ -95,10 +96,10 @@ class LinkBound:
 
 
 def link_bound(
-    partials: PartialAggregation, stream: StreamDef, entries: PaneEntries, partitions: int
+    sent: PartialAggregation, stream: StreamDef, entries: PaneEntries, partitions: int
 ) -> LinkBound:
     """The bound of a topic over `stream`. `partitions`: those of the topic to which the groups can go."""
-    grids, delay = partials.grids, stream.delay
+    grids, delay = sent.grids, stream.delay
     pane = min(grid.slide for grid in grids)
     groups = entries.groups
 
@@ -110,15 +111,15 @@ def link_bound(
     open_rows = min(groups * open_panes, waiting)
     values = min(entries.values * open_panes, waiting)
     cuts = most_cuts(grids, delay)
-    sent = readings(pane + MINUTE + 2 * delay + 2 * LAG)
+    most_sent = readings(pane + MINUTE + 2 * delay + 2 * LAG)
     panes = most_boundaries(MINUTE + delay + 2 * LAG, grids) + 1 + most_boundaries(delay, grids)
-    rows = min(groups * panes, sent)
+    rows = min(groups * panes, most_sent)
     if MOST_ROWS < open_rows + values < math.inf:
         # Full cuts free the memory of so many rows.
-        rows, most_open = sent, MOST_ROWS + readings(COMMIT_EVERY + delay)
-        cuts = min(cuts + 1 + _divided(sent, MOST_ROWS), MINUTE // COMMIT_EVERY + 1)
+        rows, most_open = most_sent, MOST_ROWS + readings(COMMIT_EVERY + delay)
+        cuts = min(cuts + 1 + _divided(most_sent, MOST_ROWS), MINUTE // COMMIT_EVERY + 1)
         open_rows, values = min(open_rows, most_open), min(values, most_open)
-    memory = _memory(partials, open_rows, groups, values)
+    memory = _memory(sent, open_rows, groups, values)
     reached = min(partitions, groups)
     parts = math.inf if memory == math.inf else parts_of(int(memory))
     minute, density = readings(MINUTE), boundaries_in(MINUTE, grids)
@@ -145,8 +146,31 @@ def most_open_panes(grids: Sequence[PaneGrid], delay: int) -> int:
     return 1 + most_boundaries(2 * delay + LAG, grids)
 
 
+def entries_of_pane(plan: Plan, topic: TopicPlan, sent: PartialAggregation) -> int | None:
+    """The bound of a pane's groups and of the values that it keeps separately, from those of the queries;
+    None if they have none. Their panes are no shorter, and all have the same groups.
+    """
+    found = [
+        None if source.kept is None else source.kept.tuples
+        for query in plan.standing
+        for source in query.inputs
+        if source.topic == topic.name
+    ]
+    known = [count for count in found if count is not None]
+    if not known or len(known) < len(found):
+        return None
+    each = any(partial.each for partial in partials(sent.grouping.aggregates))
+    return sum(known) if each else min(known)
+
+
+def longest_wait(grids: Sequence[PaneGrid], delay: int) -> int:
+    """Microseconds after which a reading is sent and safe: it is read again after a restart before that."""
+    pane = min(grid.slide for grid in grids)
+    return min(pane + 2 * delay, FULL_EVERY) + 2 * LAG
+
+
 def alone(
-    partials: PartialAggregation,
+    sent: PartialAggregation,
     query: WindowGroupBy,
     catalog: Catalog,
     *,
@@ -163,13 +187,13 @@ def alone(
     found = combinations.entries(tuples_in(stream, query.window.slide, "a pane"))
     values = sum((one.count for one in found.values.values()), 0)
     entries = PaneEntries(found.groups.count, values)
-    return link_bound(partials, stream, entries, partitions if keyed else 1)
+    return link_bound(sent, stream, entries, partitions if keyed else 1)
 
 
-def _memory(partials: PartialAggregation, rows: Bound, groups: Bound, values: Bound) -> Bound:
+def _memory(sent: PartialAggregation, rows: Bound, groups: Bound, values: Bound) -> Bound:
     if math.inf in (rows, values):
         return math.inf
-    return most_bytes(partials.grouping, int(rows), int(min(groups, rows)), int(values))
+    return most_bytes(sent.grouping, int(rows), int(min(groups, rows)), int(values))
 
 
 def _divided(count: Bound, by: int) -> int:

@@ -226,7 +226,7 @@ class TopicAssignment:
             same = [number for number, form in partial.items() if form == (request.filter, request.groups)]
             if same:
                 share = need.share
-                return Choice(same[0], "as it is", share, share, basis)
+                return Choice(same[0], "as it is", share, share, basis, partial=True)
         numbers = [number for number in numbers if number not in partial]
         loads = {number: self._load(request.key, number, request.reader) for number in numbers}
         candidates = [load.candidate for load in loads.values()]
@@ -234,7 +234,7 @@ class TopicAssignment:
         covered = topic is not None and loads[topic.number].covers(request)
         if request.groups is not None and not covered and len(partial) < MOST_PARTIAL:
             # Partial aggregates are never more than readings, which no topic has that this one could read.
-            return Choice(self._free_number(request), "own", 0.0, need.share, basis)
+            return Choice(self._free_number(request), "own", 0.0, need.share, basis, partial=True)
         if not covered and cost < _TIE:
             # Conditions of which nothing is known are taken to let every tuple pass. A topic with all tuples
             # by that estimate may still lack those of the request.
@@ -291,7 +291,8 @@ class TopicAssignment:
         else:
             share = self._load(request.key, number).candidate.passed.share
         basis = self._estimators[request.key[0]].basis(request.filter)
-        return Choice(number, "kept", share, share, basis)
+        partial = self._partial_form(request.key, number) is not None
+        return Choice(number, "kept", share, share, basis, partial)
 
     def _hidden(self, request: ReadRequest) -> frozenset[int]:
         """The topics that can't serve a request: alerts need a topic that the joiner reads."""

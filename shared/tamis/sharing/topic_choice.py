@@ -180,7 +180,7 @@ class Choice:
 
     `topic`: the number of a shared topic, or the name of the derived stream whose topic it is. `before` and
     `after`: the topic's estimated share of the stream without and with the reader; `basis`: the source of
-    these estimates.
+    these estimates. `partial`: the topic has partial aggregates of that share, in place of tuples.
     """
 
     topic: int | str
@@ -188,9 +188,12 @@ class Choice:
     before: float
     after: float
     basis: str
+    partial: bool = False
 
     def reason(self, *, needs_all: bool) -> str:
         """The reason, for people. `needs_all`: nothing is omitted for the reader."""
+        if self.partial:
+            return self._of_partials()
         match self.how:
             case "derived":
                 return f"reads from {self._derived()}"
@@ -212,6 +215,16 @@ class Choice:
                 return f"a topic of its own with an estimated {_percent(self.after)} of the stream"
             case "kept":
                 return f"keeps its place on a topic with an estimated {_percent(self.after)} of the stream"
+
+    def _of_partials(self) -> str:
+        share = f"an estimated {_percent(self.after)} of the stream"
+        match self.how:
+            case "as it is":
+                return f"shares partial aggregates of {share} with alerts of the same filter and groups"
+            case "own":
+                return f"a topic of its own with partial aggregates of {share}, in place of readings"
+            case _:
+                return f"keeps its place on a topic with partial aggregates of {share}"
 
     def _derived(self) -> str:
         return (

@@ -7,7 +7,7 @@ from tamis.plan.model import StreamPlan, TopicPlan
 from tamis.sizing.figures import Figure, weakest
 from tamis.sizing.fleet import BUSY, MB, Fleet, product
 from tamis.sizing.load import SECOND, StreamLoad, longest_wait
-from tamis.sizing.records import reading_bytes, tuple_bytes
+from tamis.sizing.records import reading_bytes
 from tamis.watching.key_history import bytes_per_key
 from tamis.watching.series_watcher import SeriesWatcher
 
@@ -35,11 +35,13 @@ def edge_figures(fleet: Fleet) -> dict[str, Figure]:
     basis = weakest(*(load.rate for load in used.values()))
     held = [(topic, _held(fleet, stream, topic) / edges) for stream, topic in fleet.topics]
     keys = sum((load.keys.value if load.keys else 0.0) for load in used.values()) / edges
+    open_panes = sum(one.memory for one in fleet.partials.values())
     memory = (
         costs["edge_memory_mb"] * MB
         + keys * costs["edge_memory_bytes_per_key"]
         + sum(_watched_bytes(fleet, name) for name in used) / edges
         + sum(count for _, count in held) * costs["edge_memory_bytes_per_held_tuple"]
+        + open_panes
     )
     journal = sum(
         load.rate.value
@@ -52,7 +54,7 @@ def edge_figures(fleet: Fleet) -> dict[str, Figure]:
     spool = sum(
         fleet.published[topic.name].value
         / edges
-        * (tuple_bytes(fleet.loads[stream.name], stream, topic, 1).value + costs["spool_overhead_bytes"])
+        * (fleet.record(stream, topic).value + costs["spool_overhead_bytes"])
         * outage
         for stream, topic in fleet.topics
     )
@@ -71,7 +73,17 @@ def edge_figures(fleet: Fleet) -> dict[str, Figure]:
             "computed",
             "rate x longest wait, the most that omission holds",
         ),
-        "memory": Figure(memory, "B", basis, "measured: the service + keys + held tuples"),
+        **(
+            {"open panes": Figure(open_panes, "B", "computed", "open rows of partial aggregates, for memory")}
+            if fleet.partials
+            else {}
+        ),
+        "memory": Figure(
+            memory,
+            "B",
+            basis,
+            f"measured: the service + keys + held tuples{' + open panes' if fleet.partials else ''}",
+        ),
         "journal": Figure(
             journal, "B", records, "readings over HTTP and MQTT x longest wait, measured overhead"
         ),
@@ -107,5 +119,12 @@ def _held(fleet: Fleet, stream: StreamPlan, topic: TopicPlan) -> float:
 
 
 def _wait(fleet: Fleet, stream: str) -> float:
-    """The longest time in seconds for which omission holds a tuple of a stream."""
-    return max((longest_wait(topic) for one, topic in fleet.topics if one.shards_of == stream), default=0.0)
+    """The longest time in seconds until a reading of a stream is decided, or sent in partial aggregates."""
+    topics = [topic for one, topic in fleet.topics if one.shards_of == stream]
+    partial = [fleet.partials[topic.name].wait for topic in topics if topic.name in fleet.partials]
+    if partial:
+        fleet.notes.append(
+            f"stream {stream}: after a restart, edges read again up to {max(partial):.0f} s of readings for"
+            " partial aggregates: its Kafka topics must keep them, besides outages"
+        )
+    return max([*map(longest_wait, topics), *partial], default=0.0)

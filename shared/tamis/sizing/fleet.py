@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tamis.declarations.definitions import Rate
-from tamis.plan.model import Definition, Plan, StandingQuery
+from tamis.plan.model import Definition, Plan, StandingQuery, StreamPlan, TopicPlan
 from tamis.sizing.figures import Basis, Figure, Unit, UnitCosts, weakest
 from tamis.sizing.load import SECOND, StreamLoad
+from tamis.sizing.partial_aggregates import partial_rows
+from tamis.sizing.records import tuple_bytes
 
 # Half of each core is left for catching up: see docs/scale.md for the time that it takes.
 BUSY = 0.5
@@ -54,7 +56,9 @@ class Part:
 
 
 class Fleet:
-    """The inputs of the estimate, and the tuples a second that edges publish to each topic."""
+    """The inputs of the estimate, and the tuples, or rows of partial aggregates (`partials`), that edges
+    publish to each topic in a second.
+    """
 
     def __init__(
         self, loads: Mapping[str, StreamLoad], operation: Operation, costs: UnitCosts, plans: Plans
@@ -64,8 +68,17 @@ class Fleet:
         self.plan = plan = plans.registry
         self.topics = [(stream, topic) for stream in plan.streams for topic in stream.topics]
         self.shares = {topic.name: loads[stream.name].share(topic) for stream, topic in self.topics}
+        self.partials = {
+            topic.name: partial_rows(
+                plan, topic, loads[stream.name], self.shares[topic.name], operation.edges
+            )
+            for stream, topic in self.topics
+            if topic.partials is not None
+        }
         self.published = {
-            topic.name: product(
+            topic.name: self.partials[topic.name].rows
+            if topic.name in self.partials
+            else product(
                 "tuples/s", "rate x retained share", loads[stream.name].rate, self.shares[topic.name]
             )
             for stream, topic in self.topics
@@ -78,6 +91,12 @@ class Fleet:
     def queries(self) -> list[Definition | StandingQuery]:
         """All queries that raise alarms."""
         return [*self.plan.definitions, *self.plan.standing]
+
+    def record(self, stream: StreamPlan, topic: TopicPlan) -> Figure:
+        """The bytes of a tuple in a topic, or of a row of partial aggregates."""
+        if topic.name in self.partials:
+            return self.partials[topic.name].row
+        return tuple_bytes(self.loads[stream.name], stream, topic, 1)
 
     def memory(self, service: str) -> Figure:
         """The memory of a service that needs the same for any load."""

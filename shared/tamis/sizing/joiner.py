@@ -73,7 +73,8 @@ def joiner_cores(fleet: Fleet) -> Figure:
     cpu = sum(fleet.published[name].value for name in read) * fleet.costs["joiner_cpu_us_per_tuple"] / 1e6
     return Figure(
         max(1, math.ceil(cpu / BUSY)), "cores", weakest(*fleet.published.values()),
-        f"published tuples x measured CPU time, {1 - BUSY:.0%} left free",
+        f"published tuples{' and rows' if fleet.partials else ''} x measured CPU time of a tuple,"
+        f" {1 - BUSY:.0%} left free",
     )  # fmt: skip
 
 

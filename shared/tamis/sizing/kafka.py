@@ -11,7 +11,7 @@ from tamis.plan.model import Definition, StreamPlan, TopicPlan
 from tamis.sizing.figures import Figure, weakest
 from tamis.sizing.fleet import BUSY, Fleet, Part
 from tamis.sizing.load import SECOND
-from tamis.sizing.records import alarm_bytes, progress_bytes, tuple_bytes, unfiltered_bytes
+from tamis.sizing.records import alarm_bytes, progress_bytes, unfiltered_bytes
 
 # A fleet can grow to twice its cores before its partition count limits it, which can't be changed later.
 GROWTH = 2
@@ -41,9 +41,16 @@ def recommended_partitions(fleet: Fleet, cores: Figure) -> Figure:
 def topic_figures(fleet: Fleet, stream: StreamPlan, topic: TopicPlan, partitions: int) -> dict[str, Figure]:
     """Traffic and disk of a topic, beside those without Tamis."""
     load, costs = fleet.loads[stream.name], fleet.costs
-    published, size = fleet.published[topic.name], tuple_bytes(load, stream, topic, 1)
+    published, size = fleet.published[topic.name], fleet.record(stream, topic)
     writers = fleet.operation.edges * partitions
-    extra = overhead(fleet, published.value, writers / EDGE_WAIT_SECONDS)
+    extra = alone = overhead(fleet, published.value, writers / EDGE_WAIT_SECONDS)
+    partial = fleet.partials.get(topic.name)
+    if partial is not None:
+        # Rows share the records of cuts, each of which is a batch of its own.
+        records = partial.records(fleet.operation.edges, partitions if topic.partition_key else 1)
+        each = partial.frame + overhead(fleet, 1.0, 1.0)
+        extra = records * each / published.value if published.value else 0.0
+        alone = overhead(fleet, load.rate.value, writers / EDGE_WAIT_SECONDS)
     # Each edge is a shard of the stream. A progress record is a batch of its own.
     progress = (
         writers * costs["progress_records_per_second"]
@@ -57,7 +64,7 @@ def topic_figures(fleet: Fleet, stream: StreamPlan, topic: TopicPlan, partitions
     )
     whole = unfiltered_bytes(load, stream)
     raw = Figure(
-        load.rate.value * (whole.value + extra),
+        load.rate.value * (whole.value + alone),
         "B/s",
         weakest(load.rate, whole),
         "the same, if every reading were published",

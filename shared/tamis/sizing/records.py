@@ -17,7 +17,7 @@ from tamis.declarations.domains import ends
 from tamis.declarations.streams import StreamDef
 from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Column, Expr, Type
-from tamis.expressions.vectors import Vector
+from tamis.expressions.vectors import Columns, Vector
 from tamis.messaging.records import ENVELOPE, canonical_key, progress_envelope
 from tamis.messaging.schemas.tuple_encoding import encode_alone, encode_envelope, encode_tuples
 from tamis.messaging.schemas.tuple_schema import Layout, ValueSchema, layout, value_schema
@@ -52,6 +52,13 @@ def sample_rows(load: StreamLoad) -> tuple[Sequence[Row], str]:
         ], "rows of the recording"
     row = {column.name: _typical(column) for column in load.stream.columns}
     return [row], f"texts of {len(_TEXT)} characters and numbers with two decimals"
+
+
+def sample_columns(load: StreamLoad) -> tuple[Columns, int, str]:
+    """Some readings of a stream in columns with the empty alias, their number, and where they come from."""
+    rows, source = sample_rows(load)
+    columns = tuple((column.name, column.type) for column in load.stream.columns)
+    return {("", name): vector for name, vector in _vectors(columns, rows).items()}, len(rows), source
 
 
 def reading_bytes(load: StreamLoad) -> Figure:

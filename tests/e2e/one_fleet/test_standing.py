@@ -18,6 +18,7 @@ import orjson
 import pytest
 from confluent_kafka import Producer
 from tests.e2e.one_fleet.conftest import OneFleet
+from tests.rows_for_duckdb import insert
 
 from tamis.local.scrape import Scrape
 from tamis.messaging.topic_reader import TopicReader
@@ -151,7 +152,7 @@ def expected(tables: Mapping[str, Sequence[Row]]) -> dict[str, Counter[Row]]:
         base.execute("CREATE TABLE levels (item INT, level BIGINT, ts BIGINT)")
         base.execute("CREATE TABLE lots (id INT, grade BIGINT)")
         for name, rows in tables.items():
-            base.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+            insert(base, name, rows)
         return {name: Counter(map(tuple, base.execute(sql).fetchall())) for name, sql in REFERENCE.items()}
 
 

@@ -10,6 +10,7 @@ import random
 import duckdb
 from tests.oracle.random_cases import SEED, cases
 from tests.oracle.sharing.test_filters_of_derived_streams import GRID, clauses
+from tests.rows_for_duckdb import insert
 
 from tamis.analysis.conjuncts import analyse
 from tamis.query.parse import catalog_of
@@ -20,7 +21,7 @@ CHECKS = ("", "x BETWEEN 0 AND 2", "x > 1", "x <> 2", "x IN (1, 3)")
 def test_filters_contradict_each_other_if_no_tuple_passes() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE grid (x DOUBLE, y DOUBLE, n BIGINT, s VARCHAR)")
-    connection.executemany("INSERT INTO grid VALUES (?, ?, ?, ?)", GRID)
+    insert(connection, "grid", GRID)
     found = {True: 0, False: 0}
     for case in range(cases(1 / 80)):
         seed = f"{SEED} {case}"

@@ -7,6 +7,7 @@ import random
 
 import duckdb
 from tests.oracle.random_cases import SEED, cases
+from tests.rows_for_duckdb import insert
 
 from tamis.analysis.contradictory_having import contradictory_having
 from tamis.query.model import Explain
@@ -65,7 +66,7 @@ def _every_small_group() -> duckdb.DuckDBPyConnection:
         [*one] for one in itertools.islice(itertools.combinations_with_replacement(rows, 3), 0, None, 23)
     ]
     values = [(number, *row) for number, group in enumerate(groups) for row in group]
-    reference.executemany("INSERT INTO s VALUES (?, ?, ?, ?)", values)
+    insert(reference, "s", values)
     return reference
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 import duckdb
 import pytest
 from tests.oracle.random_cases import SEED, also_long, cases
+from tests.rows_for_duckdb import insert
 
 from tamis.analysis.conjuncts import analyse
 from tamis.expressions.evaluate import evaluate
@@ -134,8 +135,8 @@ def tables(r: random.Random) -> duckdb.DuckDBPyConnection:
 
     tuples_a = [(text(), time(), text(), *(r.choice(values) for _ in range(3)), whole()) for _ in range(3000)]
     tuples_b = [(text(), time(), text(), r.choice(values), whole()) for _ in range(1500)]
-    connection.executemany("INSERT INTO a0 VALUES (?, ?, ?, ?, ?, ?, ?)", tuples_a)
-    connection.executemany("INSERT INTO b0 VALUES (?, ?, ?, ?, ?)", tuples_b)
+    insert(connection, "a0", tuples_a)
+    insert(connection, "b0", tuples_b)
     connection.execute(f"CREATE TABLE a AS SELECT * FROM a0 WHERE {CHECKS_A} LIMIT 500")
     connection.execute(f"CREATE TABLE b AS SELECT * FROM b0 WHERE {CHECKS_B} LIMIT 200")
     return connection

@@ -18,6 +18,7 @@ import orjson
 import pytest
 from tests.fixtures.in_process_fleet import InProcessFleet, InProcessRegistry
 from tests.oracle.random_cases import SEED, also_long, cases
+from tests.rows_for_duckdb import insert
 
 from tamis.declarations.backfill import Backfill, shard_of
 from tamis.messaging.records import Ack
@@ -117,7 +118,7 @@ def wanted(logs: Logs, since: int) -> dict[str, Counter[Row]]:
     with duckdb.connect() as base:
         for name, rows in logs.rows.items():
             base.execute(f"CREATE TABLE {name} (k INT, ts BIGINT, v DOUBLE)")
-            base.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", rows)
+            insert(base, name, rows)
         queries = {
             "apart": f"SELECT a.k, a.ts, b.ts AS other {JOIN.format(3 * SECOND)}",
             "unanswered": f"SELECT a.k, a.ts {NO_ANSWER.format(4 * SECOND)} "

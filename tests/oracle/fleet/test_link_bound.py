@@ -21,10 +21,10 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.operators.cuts import chain
 from tamis.operators.windows import cut_policy
-from tamis.plan.model import Plan
+from tamis.plan.model import PaneGrid, Plan
 from tamis.planning import link_bound
 from tamis.planning.build import first_plan
-from tamis.planning.link_bound import LinkBound, PaneEntries
+from tamis.planning.link_bound import LinkBound, PaneEntries, longest_wait
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
@@ -106,11 +106,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Cut:
-    """The records and rows of a cut, which were sent at a time by the clock."""
+    """The records of a cut, their rows and their bytes, which were sent at a time by the clock."""
 
     at: int
     records: int
     rows: int
+    bytes: int
 
 
 @dataclass
@@ -124,6 +125,7 @@ class Shard:
     ends: bool = False
     open_rows: int = 0
     memory: int = 0
+    waited: int = 0
 
     def read(self, readings: list[tuple[int, int, str]], until: int) -> None:
         run = ShardRun(SHARD, "air", Commit(), self.plan, now=BORN)
@@ -141,6 +143,8 @@ class Shard:
             self.memory = max(self.memory, run.partials.bytes)
             if run.commit() is not None:
                 run.committed(now)
+            if run.durable.done < taken:
+                self.waited = max(self.waited, now - readings[run.durable.done][0])
             waiting += self._sent(run, now)
             if self.ends and taken == len(readings):
                 run.finish()
@@ -148,14 +152,16 @@ class Shard:
 
     def _sent(self, run: ShardRun, now: int) -> Iterator[tuple[int, int]]:
         documents: list[dict[str, Any]] = []
+        size = 0
         while run.out:
             record = run.out.popleft()
             document = orjson.loads(record.value)
             if document["_"].get("kind") == "cut":
                 documents.append(document)
+                size += len(record.value)
             yield now + self.r.randint(0, self.safe_within), record.token
         if documents:
-            self.cuts.append(Cut(now, len(documents), sum(len(one["panes"]) for one in documents)))
+            self.cuts.append(Cut(now, len(documents), sum(len(one["panes"]) for one in documents), size))
 
 
 def value_of(time: int, key: str) -> float:
@@ -190,6 +196,13 @@ def bound_of(case: Case, catalog: Catalog, plan: Plan) -> LinkBound:
     )
 
 
+def bound_grids(plan: Plan) -> tuple[PaneGrid, ...]:
+    """The grids of the topic."""
+    ((topic,),) = [stream.topics for stream in plan.streams]
+    assert topic.partials is not None
+    return topic.partials.grids
+
+
 def exceeded(case: Case, r: random.Random) -> tuple[list[str], list[float]]:
     """What exceeded the bound, and the greatest parts of the bound on records and rows that were reached."""
     catalog = case.catalog()
@@ -205,6 +218,9 @@ def exceeded(case: Case, r: random.Random) -> tuple[list[str], list[float]]:
         found.append("open rows")
     if not waiting and shard.memory > bound.memory:
         found.append("memory")
+    # Commits are half a second apart.
+    if shard.waited > longest_wait(bound_grids(plan), case.delay):
+        found.append(f"a wait of {shard.waited}")
     for begin in shard.cuts:
         minute = [one for one in shard.cuts if begin.at <= one.at < begin.at + MINUTE]
         span = np.searchsorted(late, [begin.at - link_bound.LAG, begin.at + MINUTE])

@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 from tests.oracle.random_cases import also_long
+from tests.rows_for_duckdb import insert
 
 from tamis.expressions.nodes import Call, Column, Expr, Literal, Type
 from tamis.expressions.vectors import Vector
@@ -167,8 +168,7 @@ class Case:
                 values = [
                     (i, r["version"], r["k"], r["ts"], r["v"], r["w"]) for i, r in enumerate(self.rows[topic])
                 ]
-                if values:
-                    base.executemany(f"INSERT INTO {topic} VALUES (?, ?, ?, ?, ?, ?)", values)
+                insert(base, topic, values)
             where = [f"{s.alias}.version >= {d.version}" for s in d.inputs]
             first = d.inputs[0].alias
             if self.keyed:

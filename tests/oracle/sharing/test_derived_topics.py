@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import orjson
 import pytest
+from tests.rows_for_duckdb import insert
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
@@ -101,9 +102,7 @@ def selected(select: str, columns: dict[str, list[Any]]) -> list[dict[str, Any]]
         connection.execute(
             "CREATE TABLE air (station VARCHAR, ts BIGINT, temp DOUBLE, rh DOUBLE, n INTEGER, ok BOOLEAN)"
         )
-        connection.executemany(
-            "INSERT INTO air VALUES (?, ?, ?, ?, ?, ?)", zip(*columns.values(), strict=True)
-        )
+        insert(connection, "air", zip(*columns.values(), strict=True))
         result = connection.execute(select)
         names = [column[0] for column in result.description or ()]
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]

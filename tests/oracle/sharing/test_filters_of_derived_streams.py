@@ -11,6 +11,7 @@ import random
 
 import duckdb
 from tests.oracle.random_cases import SEED, cases
+from tests.rows_for_duckdb import insert
 
 from tamis.expressions.nodes import Expr, Type
 from tamis.query.condition import read_condition
@@ -60,7 +61,7 @@ def parsed(parts: list[str]) -> Expr:
 def test_a_filter_implies_another_if_its_tuples_pass_the_other() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE grid (x DOUBLE, y DOUBLE, n BIGINT, s VARCHAR)")
-    connection.executemany("INSERT INTO grid VALUES (?, ?, ?, ?)", GRID)
+    insert(connection, "grid", GRID)
     found = {True: 0, False: 0}
     for case in range(cases(1 / 60)):
         seed = f"{SEED} {case}"

@@ -10,10 +10,12 @@ from typing import Any
 import orjson
 import pytest
 from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient
 from tests.unit.cli.answering import answering
 
 from tamis.cli import main
 from tamis.doctor import broker, machine, registry
+from tamis.doctor import places as doctor_places
 from tamis.doctor.places import Places
 from tamis.doctor.table import CHECKS, findings
 from tamis.errors import UnavailableError
@@ -31,6 +33,12 @@ def places(url: str) -> Places:
     return Places(kafka, RegistryClient(url))
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing listens, Kafka's client waits for all of this time."""
+    monkeypatch.setattr(doctor_places, "TIMEOUT_SECONDS", 0.5)
+
+
 def states(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, dict[str, dict[str, str]]]:
     """The exit code, and the findings by check."""
     monkeypatch.setattr(machine, "PORTS", {})
@@ -46,6 +54,23 @@ def test_addresses_without_an_answer_fail_and_the_rest_is_unchecked(monkeypatch:
     assert all(found[name]["todo"] for name in ("kafka", "registry"))
     for name in ("brokers", "topics", "clock", "cluster", "plan"):
         assert found[name]["state"] == "unchecked" and away in found[name]["found"]
+
+
+def test_a_kafka_that_is_away_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt takes 5 s to fail."""
+    attempts: list[float] = []
+    ask = AdminClient.list_topics
+
+    def counted(client: AdminClient, timeout: float) -> Any:
+        attempts.append(timeout)
+        return ask(client, timeout=timeout)
+
+    monkeypatch.setattr(AdminClient, "list_topics", counted)
+    with closing(places("http://127.0.0.1:1")) as away:
+        told = dict(findings(away))
+    for name in ("kafka", "brokers", "topics", "clock"):
+        assert told[name].state == "unchecked" and "can't be reached" in told[name].found
+    assert len(attempts) == 1
 
 
 def test_without_addresses_no_fleet_need_run() -> None:

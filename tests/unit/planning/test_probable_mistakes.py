@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from tests.rows_for_duckdb import insert
 
 from tamis.planning.explain import explain
 from tamis.query.parse import catalog_of
@@ -143,7 +144,7 @@ def test_a_condition_that_is_said_to_be_always_true_is_false_for_no_values() -> 
     said = 0
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t (x DOUBLE, n INT, y DOUBLE)")
-        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", values)
+        insert(connection, "t", values)
         for _ in range(60):
             value = random_.choice(
                 ("a.x", "a.n", "b.y", "a.x - b.y", "a.n * b.y", "a.x / 2 + a.n", "abs(b.y) + a.x")

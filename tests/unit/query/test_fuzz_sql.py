@@ -24,19 +24,19 @@ from tamis.query.syntax.dialect import tokenize
 
 BASE = base()
 TEXTS = [sql for _, sql, _ in GOOD]
-LONGEST_SECONDS = 10.0
+LONGEST_SECONDS = 10.0  # of CPU, since a busy machine says nothing about the parser
 
 
 def survives(text: str) -> bool:
     """Parse; whether it was accepted. Anything but `SqlErrors` with places in the text fails."""
-    began = time.monotonic()
+    began = time.process_time()
     lines = text.split("\n")
     errors: tuple[SqlError, ...] | None = None
     try:
         parse(text, BASE)
     except SqlErrors as raised:
         errors = raised.errors
-    assert time.monotonic() - began < LONGEST_SECONDS
+    assert time.process_time() - began < LONGEST_SECONDS
     assert errors != ()
     for error in errors or ():
         place = error.position

@@ -85,8 +85,8 @@ def test_a_missing_semicolon_is_reported_once(text: str, mistakes: list[str]) ->
 
 def test_a_long_text_without_semicolons_is_read_soon() -> None:
     text = "\n".join(f"CREATE ALERT a{number} AS SELECT y FROM air" for number in range(2_000))
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(SqlErrors) as raised:
         parse(AIR + text, Catalog())
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert 1 + 2 * MOST_DIVIDED >= len(raised.value.errors) > MOST_DIVIDED

@@ -119,7 +119,7 @@ def test_a_statement_has_a_largest_length() -> None:
 
 
 def test_many_syntax_errors_in_a_large_select_are_told_in_time() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     conditions = " AND ".join("rh 5" if n % 150 == 0 else f"rh > {n}" for n in range(4500))
     with pytest.raises(SqlErrors) as raised:
         parse(f"CREATE ALERT q AS SELECT n FROM air WHERE {conditions}", base())
@@ -130,7 +130,7 @@ def test_many_syntax_errors_in_a_large_select_are_told_in_time() -> None:
             base(),
         )
     assert len(raised.value.errors) == 1 + MOST_RECOVERIES
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 def test_a_file_of_noise_gives_a_message_that_ends() -> None:
@@ -178,11 +178,11 @@ def test_wide_conditions_are_read(condition: str) -> None:
     ],
 )
 def test_deep_conditions_are_refused_and_quickly(condition: str, message: str | None) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     sql = f"CREATE ALERT q AS SELECT n FROM air WHERE {condition}"
     if message is None:
         parse(sql, base())
     else:
         with pytest.raises(SqlErrors, match=message):
             parse(sql, base())
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20

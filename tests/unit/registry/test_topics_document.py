@@ -225,3 +225,30 @@ def test_an_unknown_stream_is_not_found(made: Made) -> None:
     assert answer.status_code == 404
     assert "'air'" in answer.json()["hint"]
     assert made.client.get("/v1/streams/AIR/topics").status_code == 200
+
+
+def test_reasons_of_topics_of_partial_aggregates() -> None:
+    one = Made()
+    one.sql(
+        "CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE CHECK (x BETWEEN 0 AND 100),"
+        " WATERMARK FOR ts AS ts);"
+    )
+    window = "FROM TUMBLE(air, ts, INTERVAL '1' MINUTE) WHERE x > 50 GROUP BY window_end, k"
+    sql = f"CREATE ALERT first AS SELECT window_end, k, max(x) AS most {window};"
+    second = sql.replace("first", "second").replace("max", "avg")
+
+    def reason(text: str) -> tuple[str, str]:
+        (query,) = one.client.post("/v1/explain", content=text).json()["queries"]
+        (source,) = query["streams"]
+        return source["sharing"]["topic"], source["sharing"]["reason"]
+
+    half = "partial aggregates of an estimated 50 % of the stream"
+    own, told = reason(sql)
+    assert told == f"a topic of its own with {half}, in place of readings"
+    one.sql(sql)
+    shared = f"shares {half} with alerts of the same filter and groups"
+    assert reason(second) == (own, shared)
+    assert reason(sql) == (own, f"keeps its place on a topic with {half}")
+    other, told = reason(second.replace("AS SELECT", "WITH (edge = 'raw') AS SELECT"))
+    assert other != own
+    assert told.startswith("a topic of its own with an estimated 50 %")

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from deploy.pictures import bound, brackets, look, repeats, sharing
+from deploy.pictures import bound, brackets, cuts, look, repeats, sharing
 
 
 def words(name: str) -> list[str]:
@@ -66,7 +66,22 @@ def test_each_reading_counts_once_though_an_edge_sends_it_again() -> None:
     assert {"count(*) of this minute: 14", "counted (14)", "sent again, dropped (4)"} <= set(texts)
 
 
-@pytest.mark.parametrize("name", ["brackets.svg", "sharing.svg", "bound.svg", "repeats.svg"])
+def test_each_reading_is_in_the_first_cut_that_covers_it() -> None:
+    found = cuts.computed()
+    covering = [found.cut_of(offset) for offset in range(cuts.ALL)]
+    assert [covering.count(number) for number in range(len(found.corners))] == found.sent
+    # The cut after the late reading came has it alone, and its event time is that of the cut before.
+    late = covering[cuts.LATE_AT]
+    assert late is not None
+    assert found.sent[late] == 1
+    assert found.corners[late][1] == found.corners[late - 1][1]
+    assert found.corners == sorted(found.corners)
+    texts = words("cuts.svg")
+    assert {f"cut {number + 1} ({count})" for number, count in enumerate(found.sent)} <= set(texts)
+    assert f"in open panes ({covering.count(None)})" in texts
+
+
+@pytest.mark.parametrize("name", ["brackets.svg", "sharing.svg", "bound.svg", "repeats.svg", "cuts.svg"])
 def test_pictures_are_small_and_have_colours_for_dark_pages(name: str) -> None:
     text = (look.IMAGES / name).read_text()
     assert len(text) < 150_000

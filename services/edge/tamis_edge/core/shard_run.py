@@ -364,7 +364,7 @@ class ShardRun:
         elif cursor.next < cursor.decided:
             # The plan that had watched streams may come back.
             done, watched = self.durable.done, self.durable.watched
-        self.partials.draw(cursor.next, self.watermark, self._now)
+        self.partials.draw(cursor.next, self.watermark, cursor.born, self._now)
         done = min(done, self.partials.done(cursor.next))
         commit = Commit(
             done,

@@ -51,13 +51,15 @@ class Readings(Protocol):
 
 class Drawing(NamedTuple):
     """The circumstances that decide the next cut. `next`: the offset of the next reading. `number`: that of
-    the last cut on any topic. `full`: all readings shall be sent. Times are microseconds, `now` by the clock.
+    the last cut on any topic. `born`: as in the edge's commits. `full`: all readings shall be sent. Times are
+    microseconds, and `now` is by the clock.
     """
 
     number: int
     next: int
     watermark: int
     version: int
+    born: int
     full: bool
     now: int
 
@@ -208,7 +210,7 @@ class CutChain:
         full = at.full or self._is_due(at.now)
         if time == self._last.time and not (full and self._first) and not self._late:
             return False
-        self._pending = Cut(at.number + 1, at.next, time, full, self._parts(), at.version)
+        self._pending = Cut(at.number + 1, at.next, time, full, self._parts(), at.version, at.born)
         self._take_rows(self._pending)
         return True
 

@@ -168,7 +168,7 @@ class _Shard:
             watermark = START_OF_TIME
         pending = self._chain.commit(self._next)
         number = max(pending.number, pending.pending.number if pending.pending else 0)
-        self._chain.draw(Drawing(number, self._next, watermark, self._version, full, 0))
+        self._chain.draw(Drawing(number, self._next, watermark, self._version, born=0, full=full, now=0))
         if self._crashes():
             return
         self._commit = self._chain.commit(self._next)
@@ -193,7 +193,7 @@ class _Shard:
         parts = np.array([part_of(group, cut.parts) for group in groups], np.int64)
         for part in np.unique(parts).tolist():
             value = msgspec.json.encode(to_document(rows.take(parts == part), grouping))
-            yield CutRecord(self._number, (cut.number, part), value, grouping)
+            yield CutRecord(self._number, (cut.place, part), value, grouping)
 
     def _crashes(self) -> bool:
         crashed = self._r.random() < _CRASH

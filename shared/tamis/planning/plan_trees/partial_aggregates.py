@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from tamis.operators.windows.cut_policy import FULL_EVERY
-from tamis.operators.windows.partials import partials
 from tamis.plan.model import PartialAggregation, Plan, StreamPlan, TopicPlan
 from tamis.planning.explanations.transfer import rows_text
-from tamis.planning.link_bound import MINUTE, most_cuts, most_open_panes
+from tamis.planning.link_bound import MINUTE, entries_of_pane, most_cuts, most_open_panes
 from tamis.planning.plan_trees.operators import PlanBound, PlanOperator
 from tamis.planning.plan_trees.words import detail
 
@@ -18,7 +17,7 @@ def partial_aggregates(
     cuts = most_cuts(sent.grids, stream.delay)
     every = f"at most {cuts} cuts a minute, of which one in {FULL_EVERY // MINUTE} minutes has all readings"
     panes = most_open_panes(sent.grids, stream.delay)
-    entries = _entries_of_pane(plan, topic, sent)
+    entries = entries_of_pane(plan, topic, sent)
     formula = f"{panes} (open panes) * {'entries of a pane' if entries is None else f'{entries} entries'}"
     return PlanOperator(
         "PartialAggregates",
@@ -29,20 +28,3 @@ def partial_aggregates(
         PlanBound(None if entries is None else panes * entries, "entries", formula),
         (scan,),
     )
-
-
-def _entries_of_pane(plan: Plan, topic: TopicPlan, sent: PartialAggregation) -> int | None:
-    """The bound of a pane's groups and of the values that it keeps separately, from those of the queries;
-    None if they have none. Their panes are no shorter, and all have the same groups.
-    """
-    found = [
-        None if source.kept is None else source.kept.tuples
-        for query in plan.standing
-        for source in query.inputs
-        if source.topic == topic.name
-    ]
-    known = [count for count in found if count is not None]
-    if not known or len(known) < len(found):
-        return None
-    each = any(partial.each for partial in partials(sent.grouping.aggregates))
-    return sum(known) if each else min(known)

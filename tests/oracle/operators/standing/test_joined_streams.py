@@ -14,6 +14,7 @@ import pytest
 from tests.oracle.bounded import timeless_queries as queries
 from tests.oracle.operators.standing.piecewise_runs import batch, rows
 from tests.oracle.random_cases import SEED, also_long, cases
+from tests.rows_for_duckdb import insert
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
@@ -136,7 +137,7 @@ def _duckdb(numbers: dict[str, int], tuples: dict[str, list[tuple[int, float, in
     with duckdb.connect() as base:
         for name, rows_ in tuples.items():
             base.execute(f"CREATE TABLE {name} (k INT, v DOUBLE, ts BIGINT)")
-            base.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", rows_)
+            insert(base, name, rows_)
         base.execute(
             "CREATE VIEW both_ AS SELECT a.k, a.ts, a.v - b.v AS gap FROM a JOIN b ON a.k = b.k"
             f" AND abs(a.ts - b.ts) <= {numbers['near']} WHERE a.v > {numbers['least']}"

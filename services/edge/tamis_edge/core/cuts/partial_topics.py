@@ -163,12 +163,12 @@ class PartialTopics:
         self._before_chains = {}
         return True
 
-    def draw(self, next_offset: int, watermark: int, now: int) -> None:
-        """Draw the cuts that are due, for a commit."""
+    def draw(self, next_offset: int, watermark: int, born: int, now: int) -> None:
+        """Draw the cuts that are due, for a commit. `born`: as in `Commit`."""
         reached = max(watermark, self._watermark)
         for chain in self._chains.values():
             full = self.full or self._changing
-            at = Drawing(self._number, next_offset, reached, self._version, full, now)
+            at = Drawing(self._number, next_offset, reached, self._version, born, full, now)
             self._number += chain.draw(at)
 
     def done(self, next_offset: int) -> int:

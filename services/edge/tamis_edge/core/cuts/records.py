@@ -54,7 +54,7 @@ def cut_records(
     for number in np.unique(place).tolist():
         at_partition, part = divmod(number, cut.parts)
         own = rows.take(np.flatnonzero(place == number))
-        head = {**envelope, "place": [born + cut.number, part]}
+        head = {**envelope, "place": [cut.place, part]}
         document = {**to_document(own, grouping), "grouping": form, ENVELOPE: head}
         yield at_partition, msgspec.json.encode(document)
 
