@@ -15,11 +15,11 @@ from tests.model.kafka import Spool, cut_once
 from tests.stream_records import progress_record
 
 from tamis.omission.stream import OmissionState
+from tamis.operators.cuts.chain import CutChain
 from tamis.plan.model import Plan, StreamPlan
 from tamis.planning import topic_readers
 from tamis_edge.core import cursor, max_ahead
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.cuts.chain import CutChain
 from tamis_edge.core.cuts.partial_topics import PartialTopics
 from tamis_edge.core.records import Record
 from tamis_edge.core.rows import Batch

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from tamis.bounded.group_counts import Combinations, tuples_in
 from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
-from tamis.operators.windows.boundaries import boundaries_in, most_boundaries
+from tamis.operators.windows.boundaries import boundaries_in, longest_pane, most_boundaries
 from tamis.operators.windows.cut_policy import (
     COMMIT_EVERY,
     FULL_EVERY,
@@ -111,7 +111,7 @@ def link_bound(
 ) -> LinkBound:
     """The bound of a topic over `stream`. `partitions`: those of the topic to which the groups can go."""
     grids, delay = sent.grids, stream.delay
-    pane = min(grid.slide for grid in grids)
+    pane = longest_pane(grids)
     groups = entries.groups
 
     def readings(span: int) -> Bound:
@@ -184,7 +184,7 @@ def entries_of_pane(plan: Plan, topic: TopicPlan, sent: PartialAggregation) -> i
 
 def longest_wait(grids: Sequence[PaneGrid], delay: int) -> int:
     """Microseconds after which a reading is sent and safe: it is read again after a restart before that."""
-    pane = min(grid.slide for grid in grids)
+    pane = longest_pane(grids)
     return min(pane + 2 * delay, FULL_EVERY) + 2 * LAG
 
 

@@ -19,6 +19,7 @@ from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.cuts import chain
 from tamis.operators.windows import cut_policy
 from tamis.plan.model import PaneGrid, Plan
 from tamis.planning import link_bound
@@ -27,7 +28,6 @@ from tamis.planning.link_bound import LinkBound, PaneEntries, longest_wait
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.cuts import chain
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 

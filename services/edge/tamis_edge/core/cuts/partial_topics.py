@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from tamis.messaging.topics import number_of
+from tamis.operators.cuts.chain import START_OF_TIME, CutChain, Drawing
+from tamis.operators.cuts.cut import CutsCommit
 from tamis.operators.time_join.filter_dispatch import Bools
 from tamis.plan.model import PaneGrid, Plan, StreamPlan, TopicPlan
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.cuts.chain import START_OF_TIME, CutChain, Drawing
-from tamis_edge.core.cuts.cut import CutsCommit
 from tamis_edge.core.cuts.records import CutOrigin, cut_records
 from tamis_edge.core.rows import Batch
 

@@ -11,12 +11,12 @@ import numpy as np
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import ENVELOPE
 from tamis.omission.columns import Int64s
+from tamis.operators.cuts.chain import CutChain, Sending
 from tamis.operators.windows.cut_policy import part_of
 from tamis.operators.windows.pane_documents import to_document
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.plan.nodes import Grouping
 from tamis.plan.wire import wire_type
-from tamis_edge.core.cuts.chain import CutChain, Sending
 from tamis_edge.core.records import MessageKeys
 
 
