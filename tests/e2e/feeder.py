@@ -130,7 +130,9 @@ class Feeder:
 
 
 class PatientFeeder(Feeder):
-    """A feeder that posts readings again while the edge is away."""
+    """A feeder that posts readings again while the edge is away. `posted_again`: how many."""
+
+    posted_again = 0
 
     def post_lines(self, stream: str, lines: list[bytes]) -> None:
         deadline = time.monotonic() + 300
@@ -140,6 +142,7 @@ class PatientFeeder(Feeder):
                 return
             except (httpx.TransportError, httpx.HTTPStatusError):
                 assert time.monotonic() < deadline
+                self.posted_again += len(lines)
                 time.sleep(0.1)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -259,5 +259,17 @@ def test_small_records_and_full_panes_are_in_the_bound(monkeypatch: pytest.Monke
     for number in range(cases(0.0004)):
         r = random.Random(SEED * 104_729 + number)
         case = Case.drawn(r)
+        found, _ = exceeded(case, r)
+        assert not found, (case, found)
+
+
+def test_full_cuts_for_separate_values_are_in_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (chain, link_bound):
+        monkeypatch.setattr(module, "MOST_SEPARATE_BYTES", 250_000)
+    monkeypatch.setattr(link_bound, "_BATCH", 100)
+    for number in range(cases(0.0004)):
+        r = random.Random(SEED * 15_487_469 + number)
+        drawn = Case.drawn(r)
+        case = replace(drawn, aggregates="median(v)", keys=max(drawn.keys, 5), minutes=4)
         found, _ = exceeded(case, r)
         assert not found, (case, found)
