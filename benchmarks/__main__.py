@@ -57,6 +57,7 @@ NAMES = (
     "sharing.derived",
     "windows",
     "open_panes",
+    "field_alerts",
     "latest_values",
     "absence",
     "scale.queues",
