@@ -119,17 +119,17 @@ def run(quick: bool, say: Say) -> Result:
             fleet.apply(SQL)
             topics = Topics(fleet.bootstrap)
             topics.create([SOURCE, BARE])
-            size = _fill(topics, count, say)
+            size = filled(topics, count, say)
             say("bare loop")
-            before = _bare(topics, count)
+            before = bare_loop(topics, count)
             say("bare loop with the edge's client settings")
-            same = _bare(topics, count, PREFETCH)
+            same = bare_loop(topics, count, PREFETCH)
             passed = {}
             for name in (*OMITTING, WHOLE):
                 say(f"edge, stream {name}")
                 passed[name] = _edge(fleet, topics, name, size)
             say("bare loop again")
-            after = _bare(topics, count)
+            after = bare_loop(topics, count)
             topics.close()
         finally:
             fleet.stop()
@@ -218,7 +218,7 @@ def _readings(count: int) -> Iterator[tuple[bytes, bytes]]:
     return weather(count, KEYS, (int(time.time()) - 86_400) * SECOND, seed=1)
 
 
-def _fill(topics: Topics, count: int, say: Say) -> Size:
+def filled(topics: Topics, count: int, say: Say) -> Size:
     """Write the readings to the source topic."""
     say(f"filling the source topic with {count:,} readings")
     size = 0
@@ -233,7 +233,7 @@ def _fill(topics: Topics, count: int, say: Say) -> Size:
     return Size(count, size)
 
 
-def _bare(topics: Topics, count: int, settings: Mapping[str, int] = MappingProxyType({})) -> Passed:
+def bare_loop(topics: Topics, count: int, settings: Mapping[str, int] = MappingProxyType({})) -> Passed:
     """Consume, decode, publish: the least that anything between Kafka and Kafka must do. `settings`: others
     than the defaults of its consumer.
     """
@@ -368,7 +368,7 @@ def _follow(
         published = int(sum(total("tamis_edge_tuples_total", decision=d) for d in ("published", "late")))
         if began and decided >= size.tuples and seen[-1][1] >= published:
             # The metrics are up to a second old: the topic itself says when its last tuple was there.
-            ended = next(at for at, records in seen if records >= published)
+            ended = next(at for at, records in seen if records >= published) if published else now
             tuples, used = (1 - first) * size.tuples, _cpu(processes) - cpu
             return Passed(tuples, ended - began, used, published, (start, most))
         time.sleep(LOOK_SECONDS)

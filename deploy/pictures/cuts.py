@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
-from deploy.pictures.cores import SECOND, Edge, plan_of
+from deploy.pictures.cores import SECOND, Columns, Edge, plan_of
 from deploy.pictures.look import AMBER, BLUE, GREEN, GREY, INK, RED, panels, save, styled
 
 # Seconds: of a pane, of the delay of the watermark, and of all readings, one a second.
@@ -49,7 +49,7 @@ def computed() -> Cuts:
     edge = Edge(plan_of(SQL, ["air"]), "air")
     corners, sent = [], []
     for offset, time in enumerate(times):
-        columns = {"station": ["k1"], "ts": [int(time * SECOND)], "temp": [20.0]}
+        columns: Columns = {"station": ["k1"], "ts": [int(time * SECOND)], "temp": [20.0]}
         for value in edge.take(columns, offset * SECOND):
             document = orjson.loads(value)
             if document["_"].get("kind") == "cut":

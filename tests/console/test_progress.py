@@ -17,7 +17,7 @@ def test_a_stream_shows_its_readings_by_decision(fleet: RegistryInMemory, page: 
     page.goto(f"{fleet.url}/#/streams/air")
     region = page.get_by_role("region", name="Readings", exact=True)
     decisions = region.get_by_role("table", name="Readings by decision")
-    for decision in ("published", "omitted", "filtered", "late", "dead"):
+    for decision in ("published", "omitted", "filtered", "aggregated", "late", "dead"):
         expect(decisions.get_by_role("row", name=re.compile(f"^{decision}"))).to_be_visible()
     expect(decisions.get_by_role("row", name=re.compile("^omitted"))).to_contain_text(
         re.compile(r"[1-9]\d* /s")

@@ -132,7 +132,9 @@ class Feeder:
 
 
 class PatientFeeder(Feeder):
-    """A feeder that posts readings again while the edge is away."""
+    """A feeder that posts readings again while the edge is away. `posted_again`: how many."""
+
+    posted_again = 0
 
     def post_lines(self, stream: str, lines: list[bytes]) -> None:
         deadline = time.monotonic() + 300
@@ -144,6 +146,7 @@ class PatientFeeder(Feeder):
                 if not isinstance(error, httpx.ConnectError | httpx.HTTPStatusError):
                     self.unsure[stream] += map(orjson.loads, lines)
                 assert time.monotonic() < deadline
+                self.posted_again += len(lines)
                 time.sleep(0.1)
 
 

@@ -78,7 +78,11 @@ class Partition:
         if output.frontier is not None and (not fails or r.random() < 0.5):
             world.take_frontier(Frontier.from_bytes(output.frontier))
         # Spark writes down what a batch takes before it runs, so it comes again as it was; joins need less.
-        self._failed = {some.topic: len(some.values) for some in found} if fails and world.counts else None
+        self._failed = (
+            {some.topic: len(some.values) for some in found}
+            if fails and (world.counts or world.window_sums)
+            else None
+        )
         if fails:
             world.seen["joiner crashes"] += 1
         else:

@@ -15,10 +15,12 @@ from tests.model.kafka import Spool, cut_once
 from tests.stream_records import progress_record
 
 from tamis.omission.stream import OmissionState
+from tamis.operators.cuts.chain import CutChain
 from tamis.plan.model import Plan, StreamPlan
 from tamis.planning import topic_readers
 from tamis_edge.core import cursor, max_ahead
 from tamis_edge.core.commit import Commit
+from tamis_edge.core.cuts.partial_topics import PartialTopics
 from tamis_edge.core.records import Record
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
@@ -424,6 +426,16 @@ def older_cut() -> Patches:
     return [(model_edge, "cut_once", mutant)]
 
 
+def open_panes_done() -> Patches:
+    """The readings of open panes count as done."""
+    return [(CutChain, "done", lambda self, next_offset: next_offset)]
+
+
+def changed_with_open_panes() -> Patches:
+    """Changed queries are taken up before all readings of those before are sent."""
+    return [(PartialTopics, "ready", lambda self, plan, next_offset: True)]
+
+
 MUTATIONS: dict[str, Callable[[], Patches]] = {
     make.__name__: make
     for make in (
@@ -468,6 +480,8 @@ MUTATIONS: dict[str, Callable[[], Patches]] = {
         domains_forgotten,
         columns_forgotten,
         older_cut,
+        open_panes_done,
+        changed_with_open_panes,
     )
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import orjson
+from tests.model.kafka import decode_once
 
 from tamis.certificates.certify import Certificate, Unproven, certify
 from tamis.declarations.streams import StreamDef
@@ -97,7 +98,10 @@ class Office:
         before = recover(self.statements)
         state = before.draft() if before else State(world.inputs.partitions)
         greatest = max((orjson.loads(log[-1])["version"] for log in world.plans if log), default=0)
-        self.registry = Registry(self._planner, state, before, greatest, world.now)
+        newest = [log[-1] for log in world.plans if log and orjson.loads(log[-1])["version"] == greatest]
+        streams = decode_once(newest[0]).streams if newest else ()
+        partials = any(topic.partials is not None for stream in streams for topic in stream.topics)
+        self.registry = Registry(self._planner, state, before, greatest, world.now, partials=partials)
         for ack in world.acks:
             self.registry.hear(ack, None)
         for frontier in world.frontiers:

@@ -17,7 +17,7 @@ from traceback import format_exception
 from unittest.mock import patch
 
 import structlog
-from tests.model import counts
+from tests.model import counts, windows
 from tests.model.counts import judge_counts
 from tests.model.edge import Edge
 from tests.model.judge import Broken, judge
@@ -25,6 +25,7 @@ from tests.model.kafka import decode_once
 from tests.model.link import FarSource
 from tests.model.readings import FAR, WIDEST, Alert, Shard
 from tests.model.registry import certify_once, parse_once
+from tests.model.windows import judge_windows
 from tests.model.world import World
 
 from tamis.errors import TamisError
@@ -87,7 +88,7 @@ class Schedule:
             if world.broken:
                 return world.broken
         stuck = self.heal()
-        return [*world.broken, *judge(world), *judge_counts(world), *stuck]
+        return [*world.broken, *judge(world), *judge_counts(world), *judge_windows(world), *stuck]
 
     def upgrade(self) -> None:
         """Edges take no more readings from the future."""
@@ -100,11 +101,16 @@ class Schedule:
         office.start()
         self.perform()
         counted = counts.STREAM_SQL % world.stall if world.counted else ""
+        if world.windowed:
+            counted += windows.stream_sql(world.inputs.delay, world.stall)
         limits = {stream: world.limit(stream, 0) for stream in world.inputs.streams}
         office.say(world.inputs.streams_sql(world.stall, limits) + counted, lambda version: None)
         self.perform()
         if world.counted:
             self.count()
+            self.perform()
+        for _ in range(self.r.choice((1, 2)) if world.windowed else 0):
+            self.sum_windows()
             self.perform()
         for _ in range(self.r.choice((1, 2, 3))):
             self.define()
@@ -264,11 +270,33 @@ class Schedule:
         else:
             world.office.say(f"DROP ALERT {some.name};", lambda version: world.uncount(some.name))
 
+    def sum_windows(self, old: windows.WindowSum | None = None) -> None:
+        """CREATE ALERT of an aggregate over windows, or CREATE OR REPLACE ALERT."""
+        world, office = self.world, self.world.office
+        name = old.name if old else f"w{len({name for name, _ in world.window_sums})}"
+        made = windows.WindowSum.draw(self.r, name, office.next_version, self.unit)
+        office.say(made.sql(old is not None), partial(world.sum_windows, made, old))
+
+    def resum_windows(self) -> None:
+        """Replace, drop or add an aggregate over windows."""
+        world, x = self.world, self.r.random()
+        some = self.r.choice(list(world.summing.values())) if world.summing else None
+        if some is None or x < 0.3:
+            self.sum_windows()
+        elif x < 0.8:
+            self.sum_windows(some)
+            world.seen["windows replaced"] += 1
+        else:
+            world.office.say(f"DROP ALERT {some.name};", lambda version: world.unsum(some.name))
+
     def operate(self) -> None:
         """Replace, drop, pause, resume or add an alert."""
         world, r, x = self.world, self.r, self.r.random()
         if world.counted and r.random() < 0.5:
             self.recount()
+            return
+        if world.windowed and r.random() < 0.5:
+            self.resum_windows()
             return
         if world.alters and world.current and r.random() < 0.8:
             self.alter()

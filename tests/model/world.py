@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
-from tests.model import counts
+from tests.model import counts, windows
 from tests.model.counts import Count
 from tests.model.edge import Edge
 from tests.model.joiner import Partition
 from tests.model.kafka import Durable, Heard, Log, Place
 from tests.model.readings import WIDEST, Alert, Inputs, Reading, Shard
 from tests.model.registry import Office
+from tests.model.windows import WindowSum
 from tests.stream_records import final_record
 
 from tamis.messaging.records import Ack, Frontier
@@ -88,6 +89,11 @@ class World:
         self.counting: dict[str, Count] = {}
         self.uncounted: set[Key] = set()
         self.recounted: dict[Key, Key] = {}  # old -> new
+        # In some others there are aggregates over windows of a stream with time.
+        self.window_sums: dict[Key, WindowSum] = {}
+        self.summing: dict[str, WindowSum] = {}
+        self.resummed: dict[Key, Key] = {}  # old -> new
+        self.unsummed: set[Key] = set()
         self.rows: defaultdict[Key, dict[str, dict[str, Any]]] = defaultdict(dict)  # by id
         # What was seen
         self.history: dict[int, set[Key]] = {}
@@ -114,6 +120,8 @@ class World:
             self._add_future(random.Random(f"{seed} future"))
         if seed % 4 == 1:
             self._count()
+        if seed % 9 == 4:
+            self._sum_windows(random.Random(f"{seed} windows"))
         self.durable = {name: Durable() for name in self.shards}
         self.joiners = [Partition(self, p) for p in range(inputs.partitions)]
         self.office = Office(self)
@@ -142,6 +150,23 @@ class World:
                 log.append(reading)
             self.shards[name] = Shard(name, counts.STREAM, kind, log)
             self.owner[name] = edge
+
+    def _sum_windows(self, r: random.Random) -> None:
+        """Add a stream with time whose windows are summed: two shards at most."""
+        kind = r.choice(("kafka", "kafka", "journal", "file"))
+        shards = []
+        for i in range(r.choice((1, 2))):
+            edge = r.choice(self.edges) if kind == "kafka" else self.edges[i]
+            name = f"{windows.STREAM}:{f'windows/{i}' if kind == 'kafka' else f'{edge.name}/{kind}'}"
+            shards.append(Shard(name, windows.STREAM, kind, self.inputs.log(name)))
+            self.shards[name] = shards[-1]
+            self.owner[name] = edge
+        windows.add_digits(shards)
+
+    @property
+    def windowed(self) -> bool:
+        """True if there is a stream whose windows are summed."""
+        return any(shard.stream == windows.STREAM for shard in self.shards.values())
 
     @property
     def counted(self) -> bool:
@@ -205,7 +230,7 @@ class World:
         """Alarms arrive: they say what they were raised by, and as it was."""
         for alarm in alarms:
             key = alarm["alert"], alarm["definition"]
-            if key in self.counts:
+            if key in self.counts or key in self.window_sums:
                 before = self.rows[key].setdefault(alarm["id"], alarm)
                 if before["row"] != alarm["row"]:
                     self.broken.append(("TWO ROWS", f"{before} and {alarm} have one identity"))
@@ -287,6 +312,26 @@ class World:
         self.counts[key] = self.counting[made.name] = made
         if old is not None:
             self.recounted[old.name, old.version] = key
+
+    def sum_windows(self, made: WindowSum, old: WindowSum | None, version: int) -> None:
+        """An aggregate over windows is in force."""
+        key = made.name, made.version
+        if made.version != version:
+            self.broken.append(("PLAN", f"{made} came in plan {version}"))
+        self.window_sums[key] = self.summing[made.name] = made
+        if old is not None:
+            self.resummed[old.name, old.version] = key
+
+    def unsum(self, name: str) -> None:
+        """DROP ends what was promised."""
+        del self.summing[name]
+        self.unsummed |= {key for key in self.window_sums if key[0] == name}
+
+    def taken_up(self, shard: str, key: Key) -> float:
+        """From which offset on a shard of a stream with time serves a definition."""
+        begun = self.durable[shard].begun
+        plans = [plan for plan in begun if plan >= key[1] and key in self.history[plan]]
+        return begun[min(plans)] if plans else math.inf
 
     def uncount(self, name: str) -> None:
         """DROP ends what was promised."""

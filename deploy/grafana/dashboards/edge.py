@@ -113,9 +113,39 @@ EDGE = build(
                     (('tamis_edge_series_bytes{edge=~"$edge"}', "{{edge}} {{stream}}"),),
                     unit="bytes",
                 ),
+            ),
+        ),
+        Row(
+            "Partial aggregates of windows",
+            (
                 Panel(
-                    "Readings that a restart would read again",
-                    (('tamis_edge_read_again{edge=~"$edge"}', "{{edge}} {{stream}}"),),
+                    "Records",
+                    (
+                        (
+                            rate("tamis_edge_partial_records_total", by="edge, topic", where='edge=~"$edge"'),
+                            "{{edge}} {{topic}}",
+                        ),
+                    ),
+                    unit="ops",
+                ),
+                Panel(
+                    "Bytes",
+                    (
+                        (
+                            rate("tamis_edge_partial_bytes_total", by="edge, topic", where='edge=~"$edge"'),
+                            "{{edge}} {{topic}}",
+                        ),
+                    ),
+                    unit="Bps",
+                ),
+                Panel(
+                    "Rows that are not sent yet",
+                    (('tamis_edge_open_pane_rows{edge=~"$edge"}', "{{edge}} {{stream}}"),),
+                ),
+                Panel(
+                    "Memory of the rows that are not sent yet",
+                    (('tamis_edge_open_pane_bytes{edge=~"$edge"}', "{{edge}} {{stream}}"),),
+                    unit="bytes",
                 ),
             ),
         ),
@@ -129,6 +159,11 @@ EDGE = build(
                 Panel(
                     "Readings to decide",
                     (('tamis_edge_inbox_records{edge=~"$edge"}', "{{edge}} {{stream}}"),),
+                ),
+                Panel(
+                    "Readings that a restart would read again",
+                    (('tamis_edge_read_again{edge=~"$edge"}', "{{edge}} {{stream}}"),),
+                    note="Their offsets are committed later: the lag of a consumer group in Kafka has them",
                 ),
                 Panel(
                     "Tuples held by omission",

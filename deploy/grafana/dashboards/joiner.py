@@ -57,6 +57,7 @@ JOINER = build(
                     "Lag of the frontier",
                     (("tamis_joiner_frontier_lag_seconds", "{{stream}} {{topic}}"),),
                     unit="s",
+                    note="Of partial aggregates: what exceeds a pane and the delay, by which they wait",
                 ),
                 Panel(
                     "Late tuples", (("rate(tamis_joiner_late_total[$__rate_interval])", "late"),), unit="ops"
@@ -67,6 +68,10 @@ JOINER = build(
             "Trouble",
             (
                 Panel("Records that wait for their plan", (("tamis_joiner_parked_records", "parked"),)),
+                Panel(
+                    "Cuts that don't follow the one before",
+                    (("increase(tamis_query_disordered_cuts_total[1h])", "{{query}}, in an hour"),),
+                ),
                 Panel(
                     "Records deleted unread",
                     (("increase(tamis_joiner_lost_records_total[1h])", "in an hour"),),

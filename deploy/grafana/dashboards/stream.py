@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from deploy.grafana.dashboards.panels import Panel, Row, build, rate
 
+
+def _in_a_minute(counter: str) -> str:
+    """The mean over 5 minutes, since edges publish at ends of panes."""
+    return f'sum by (topic) (increase({counter}{{stream=~"$stream"}}[5m])) / 5'
+
+
 STREAM = build(
     "tamis-stream",
     "Tamis / Stream",
@@ -34,6 +40,41 @@ STREAM = build(
             ),
         ),
         Row(
+            "Partial aggregates beside their proven bound",
+            (
+                Panel(
+                    "Records of partial aggregates in a minute",
+                    (
+                        (_in_a_minute("tamis_edge_partial_records_total"), "{{topic}}"),
+                        ('tamis_registry_partial_bound_records{stream=~"$stream"}', "{{topic}} bound"),
+                    ),
+                    note="Each late reading may add one. A restart or a new query may add one cut of a shard",
+                ),
+                Panel(
+                    "Rows of partial aggregates in a minute",
+                    (
+                        (_in_a_minute("tamis_edge_partial_rows_total"), "{{topic}}"),
+                        ('tamis_registry_partial_bound_rows{stream=~"$stream"}', "{{topic}} bound"),
+                    ),
+                ),
+                Panel(
+                    "Bytes of partial aggregates",
+                    (
+                        (
+                            rate("tamis_edge_partial_bytes_total", by="topic", where='stream=~"$stream"'),
+                            "{{topic}}",
+                        ),
+                    ),
+                    unit="Bps",
+                ),
+                Panel(
+                    "Memory of open panes",
+                    (('tamis_edge_open_pane_bytes{stream=~"$stream"}', "{{edge}} {{stream}}"),),
+                    unit="bytes",
+                ),
+            ),
+        ),
+        Row(
             "State at the joiner beside its proven bound",
             (
                 Panel(
@@ -58,6 +99,7 @@ STREAM = build(
                     "Lag of the frontier",
                     (('tamis_joiner_frontier_lag_seconds{stream=~"$stream"}', "{{topic}}"),),
                     unit="s",
+                    note="Of partial aggregates: what exceeds a pane and the delay, by which they wait",
                 ),
                 Panel(
                     "Late readings",

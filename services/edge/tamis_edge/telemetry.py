@@ -15,14 +15,6 @@ from tamis_edge.storage.spool import Spool
 # Of tuples of watched streams. How many pass no filter is not counted.
 WATCHED_DECISIONS = ("published", "omitted", "late")
 
-# Gauges of streams that queries compare with patterns.
-OF_WATCHED = (
-    "tamis_edge_series",
-    "tamis_edge_series_bytes",
-    "tamis_edge_waiting_tuples",
-    "tamis_edge_read_again",
-)
-
 # Gauges of shards that the edge may lose, or that have a value only at times.
 OF_SHARDS = (
     "tamis_edge_watermark_seconds",
@@ -37,7 +29,7 @@ class EdgeTelemetry:
 
     def __init__(self, metrics: Metrics, edge: str) -> None:
         self._metrics, self._edge = metrics, edge
-        self._watched: set[str] = set()  # streams with the metrics of `OF_WATCHED`
+        self._shown: set[tuple[str, str]] = set()  # streams and gauges that only some streams have
 
     def show(
         self,
@@ -64,7 +56,7 @@ class EdgeTelemetry:
         held: dict[str, int] = defaultdict(int)
         remembered: dict[str, int] = defaultdict(int)
         inbox: dict[str, int] = defaultdict(int)
-        watched: dict[str, Counter[str]] = defaultdict(Counter)
+        gauges: dict[str, Counter[str]] = defaultdict(Counter)  # those of some streams
         keys: Counter[tuple[str, str]] = Counter()
         with metrics.replacing(*OF_SHARDS):
             for worker in workers:
@@ -81,13 +73,7 @@ class EdgeTelemetry:
                     keys[stream, topic] = max(keys[stream, topic], count)
                 held[stream] += run.held
                 remembered[stream] += run.remembered
-                if run.watched:
-                    watched[stream] += Counter(
-                        tamis_edge_series=run.watched.series,
-                        tamis_edge_series_bytes=run.watched.bytes,
-                        tamis_edge_waiting_tuples=run.watched.waiting,
-                        tamis_edge_read_again=run.read_again,
-                    )
+                gauges[stream].update(_gauges(run))
                 labels = {"edge": edge, "stream": stream, "shard": shard}
                 metrics.set("tamis_edge_shard_plan_version", run.version, **labels)
                 if ahead := run.ahead(now):
@@ -103,10 +89,9 @@ class EdgeTelemetry:
             metrics.set("tamis_edge_held_tuples", held[stream], edge=edge, stream=stream)
             metrics.set("tamis_edge_state_tuples", remembered[stream], edge=edge, stream=stream)
 
-        for stream in watched.keys() | self._watched:
-            for name in OF_WATCHED:
-                metrics.set(name, watched[stream][name], edge=edge, stream=stream)
-        self._watched |= watched.keys()
+        self._shown |= {(stream, name) for stream, known in gauges.items() for name in known}
+        for stream, name in self._shown:
+            metrics.set(name, gauges[stream][name], edge=edge, stream=stream)
 
     def count(self, stream: str, run: ShardRun) -> None:
         """Add the counts of a run since they were last taken."""
@@ -126,5 +111,26 @@ class EdgeTelemetry:
             self._metrics.inc("tamis_edge_saved_calls_total", saved, **labels)
         if size := counts.published_bytes + watched.published_bytes:
             self._metrics.inc("tamis_edge_published_bytes_total", size, **labels)
+        for topic, sent in counts.partials.items():
+            self._metrics.inc("tamis_edge_partial_records_total", sent.records, topic=topic, **labels)
+            self._metrics.inc("tamis_edge_partial_rows_total", sent.rows, topic=topic, **labels)
+            self._metrics.inc("tamis_edge_partial_bytes_total", sent.bytes, topic=topic, **labels)
         for pattern, amount in run.watched.take_matches().items():
             self._metrics.inc("tamis_edge_pattern_matches_total", amount, pattern=pattern, **labels)
+
+
+def _gauges(run: ShardRun) -> dict[str, int]:
+    """The gauges that a run adds to those of its stream, if queries compare it with patterns or edges send
+    partial aggregates of it.
+    """
+    found = {}
+    if run.watched:
+        found["tamis_edge_series"] = run.watched.series
+        found["tamis_edge_series_bytes"] = run.watched.bytes
+        found["tamis_edge_waiting_tuples"] = run.watched.waiting
+    if run.partials:
+        found["tamis_edge_open_pane_rows"] = run.partials.rows
+        found["tamis_edge_open_pane_bytes"] = run.partials.bytes
+    if found:
+        found["tamis_edge_read_again"] = run.read_again
+    return found

@@ -6,6 +6,7 @@ from collections import Counter
 
 from tamis.telemetry import Metrics, get_logger
 from tamis_registry.core.declared_keys import excesses, key_counts
+from tamis_registry.core.link_bounds import topic_bounds
 from tamis_registry.core.shards.backfill import history
 from tamis_registry.core.status import View, alert_state
 
@@ -14,6 +15,8 @@ log = get_logger("registry")
 REPLACED = (
     "tamis_registry_keys",
     "tamis_registry_declared_keys",
+    "tamis_registry_partial_bound_records",
+    "tamis_registry_partial_bound_rows",
     "tamis_registry_shards",
     "tamis_registry_queries",
     "tamis_registry_unproven_streams",
@@ -81,6 +84,10 @@ def _set(view: View, metrics: Metrics) -> None:
         labels = {"stream": keys.stream, "topic": keys.topic}
         metrics.set("tamis_registry_keys", keys.held, **labels)
         metrics.set("tamis_registry_declared_keys", keys.declared, **labels)
+    for bound in topic_bounds(view):
+        labels = {"stream": bound.stream, "topic": bound.topic}
+        metrics.set("tamis_registry_partial_bound_records", bound.records, **labels)
+        metrics.set("tamis_registry_partial_bound_rows", bound.rows, **labels)
     leases = Counter(lease.stream for lease in view.state.leases.values())
     for stream, count in leases.items():
         metrics.set("tamis_registry_leases", count, stream=stream)

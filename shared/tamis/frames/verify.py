@@ -22,6 +22,11 @@ _TYPES = {
         ("tuples", "retained", "reference_alarms", "alarms", "missed", "extra", "late", "at_threshold"),
         pa.int64(),
     ),
+    # NULL unless edges send partial aggregates.
+    **dict.fromkeys(
+        ("partial_rows", "partial_records"),
+        pa.int64(),
+    ),
 }
 
 

@@ -267,6 +267,8 @@ class Frontier:
     waiting: dict[str, Count] = field(default_factory=dict)
     # True if the partition's next record is made, and comes with the next batch.
     next_waits: bool = False
+    # Cuts of partial aggregates that didn't follow the one before, by alert, since the state's beginning.
+    disordered: dict[str, Count] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The record's value."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from tamis.errors import InputError
 from tamis.offline.recordings import since_begin
 from tamis.offline.wording import Wording
-from tamis.planning.explanations.measured import retained_by_edges
+from tamis.omission.columns import Int64s
+from tamis.operators.windows.boundaries import last_boundary, most_boundaries
+from tamis.plan.model import PaneGrid
+from tamis.planning.explanations.cut_replay import replayed_cuts
+from tamis.planning.explanations.measured import partial_topic, retained_by_edges
+from tamis.planning.link_bound import PARTITIONS
 from tamis.printable import printable
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.recordings.typed import Recording
@@ -23,12 +28,16 @@ if TYPE_CHECKING:
 
 # More lines can't be told apart.
 MOST_KEYS = 6
+_MOST_BOUNDARIES = 300
 
 
 @dataclass(frozen=True)
 class RetainedSeries:
     """Readings in any order. `times` (numbers, or datetime64 in UTC), `values` (NaN for NULL), `kept` and
     `keys` have one entry for each reading.
+
+    If edges send partial aggregates of the kept ones, `sent` says for people how many rows and records these
+    are, of all keys, and `boundaries` has the times at which panes begin, unless these are too many to see.
     """
 
     times: NDArray[Any]
@@ -37,6 +46,8 @@ class RetainedSeries:
     keys: Sequence[tuple[object, ...]]
     time_label: str
     value_label: str
+    sent: str = ""
+    boundaries: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,8 @@ def shown_keys(series: RetainedSeries) -> tuple[list[ShownKey], str]:
     retained = sum(len(one.retained) for one in shown)
     count = retained + sum(len(one.omitted) for one in shown)
     left_out = f", {len(shown)} of {len(numbers)} keys" if len(shown) < len(numbers) else ""
-    return shown, f"{retained:,} of {count:,} readings retained (o), others omitted (x){left_out}"
+    form = "in partial aggregates" if series.sent else "retained"
+    return shown, f"{retained:,} of {count:,} readings {form} (o), others omitted (x){left_out}"
 
 
 def retained_series(
@@ -101,14 +113,32 @@ def retained_series(
     if column.null is not None:
         values[column.null] = np.nan
     keys = [recording.columns[one].to_list() for one in definition.key]
-    return RetainedSeries(
-        recording.columns[definition.time].data.view("datetime64[us]"),
+    times = recording.columns[definition.time].data
+    topic = partial_topic(alert, catalog) if name in kept else None
+    found = RetainedSeries(
+        times.view("datetime64[us]"),
         values,
         kept.get(name, np.ones(len(recording), np.bool_)),
         list(zip(*keys, strict=True)) if keys else [()] * len(recording),
         time_label=printable(definition.time),
         value_label=printable(column_name),
     )
+    if topic is None or topic.partials is None:
+        return found
+    cuts = replayed_cuts(topic, recording, PARTITIONS)
+    sent = f"sent to Kafka: {cuts.rows:,} rows of partial aggregates in {cuts.records:,} records"
+    return replace(found, sent=sent, boundaries=_boundaries(topic.partials.grids, times))
+
+
+def _boundaries(grids: Sequence[PaneGrid], times: Int64s) -> NDArray[Any] | None:
+    """The boundaries of panes within the times; None for more than can be told apart."""
+    if not len(times):
+        return None
+    first, last = int(times.min()), int(times.max())
+    if most_boundaries(last - first, grids) > _MOST_BOUNDARIES:
+        return None
+    every = [np.arange(last_boundary(first, [one]) + one.slide, last + 1, one.slide) for one in grids]
+    return np.unique(np.concatenate(every)).view("datetime64[us]")
 
 
 def _stream(asked: str | None, recordings: Mapping[str, Recording], wording: Wording) -> str:
@@ -130,10 +160,13 @@ def _stream(asked: str | None, recordings: Mapping[str, Recording], wording: Wor
 
 def draw(axes: Axes, series: RetainedSeries) -> None:
     """Draw the readings of each key as a thin line: retained ones as filled circles, omitted ones as small
-    crosses. The title says how many are retained.
+    crosses. Panes of partial aggregates are between thin vertical lines. The title says how many readings are
+    retained, or what is sent in place of them.
     """
     shown, title = shown_keys(series)
     times, values = series.times, series.values
+    for boundary in () if series.boundaries is None else series.boundaries:
+        axes.axvline(boundary, color="0.85", linewidth=0.6, zorder=0)
     for number, key in enumerate(shown):
         color = f"C{number}"
         both = np.concatenate([key.retained, key.omitted])
@@ -143,7 +176,7 @@ def draw(axes: Axes, series: RetainedSeries) -> None:
         axes.plot(times[on], values[on], "o", color=color, markersize=4, label=key.label or "retained")
         axes.plot(times[off], values[off], "x", color=color, markersize=3, alpha=0.6)
     # A $ in a key or a name is no formula of TeX.
-    axes.set_title(title, parse_math=False)
+    axes.set_title("\n".join(filter(None, (title, series.sent))), parse_math=False)
     axes.set_xlabel(series.time_label, parse_math=False)
     axes.set_ylabel(series.value_label, parse_math=False)
     if len(shown) > 1:

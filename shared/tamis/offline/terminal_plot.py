@@ -25,7 +25,8 @@ _DAY = np.timedelta64(1, "D")
 def terminal_plot(series: RetainedSeries, width: int, height: int, *, color: bool) -> str:
     """The plot in `width` columns and `height` rows, at most those of the terminal. Retained readings are
     dots (without `color` the letter of their key, if there are several), and omitted ones are crosses. Blocks
-    below the plot show which share of the readings at that time is retained.
+    below the plot show which share of the readings at that time is retained. A last line says how many rows
+    of partial aggregates are sent of these, if they are.
     """
     shown, title = shown_keys(series)
     title = title.replace("(o)", f"({_RETAINED})").replace("(x)", f"({_OMITTED})")
@@ -35,7 +36,7 @@ def terminal_plot(series: RetainedSeries, width: int, height: int, *, color: boo
     figure.clear()
     figure.theme("simple")
     figure.canvas("default")  # the background of the terminal
-    figure.plot_size(width, max(6, height - 1 - bool(legend)))
+    figure.plot_size(width, max(6, height - 1 - bool(legend) - bool(series.sent)))
     x = _numbers(series.times)
     # Points that are drawn later cover earlier ones. The retained readings must be seen.
     for retained in (False, True):
@@ -58,7 +59,7 @@ def terminal_plot(series: RetainedSeries, width: int, height: int, *, color: boo
     lines = str(built.string(colorless=not color)).rstrip("\n").split("\n")
     axis = next(line for line in str(built.string(colorless=True)).split("\n") if "└" in line)
     share = _shares(x, series.kept, axis.index("└") + 1, axis.rindex("┘"))
-    return "\n".join(line.rstrip() for line in (*lines, share, legend)).rstrip("\n")
+    return "\n".join(line.rstrip() for line in (*lines, share, legend, series.sent) if line).rstrip("\n")
 
 
 def _shares(x: NDArray[np.float64], kept: NDArray[np.bool_], left: int, right: int) -> str:

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from tamis.bounded.application_time.static_relations import query_inputs
 from tamis.offline.recordings import since_begin
-from tamis.offline.standing_runs import recordings_of, run_query
+from tamis.offline.standing_runs import recordings_of, run_query, run_query_by_cuts
 from tamis.operators.contract import Rows
 from tamis.operators.recording_runs import recorded
 from tamis.operators.time_join.replay import replay
 from tamis.persistent.dicts import PersistentDict
-from tamis.plan.model import Definition
+from tamis.plan.model import Definition, TopicPlan
 from tamis.planning.build import first_plan
-from tamis.planning.explanations.measured import measured
+from tamis.planning.explanations.measured import measured, partial_topic
 from tamis.planning.queries.standing_queries import is_standing, judged
 from tamis.planning.stream_plans import live
 from tamis.printable import printable
@@ -75,9 +75,12 @@ def _verdict_line(verdict: Verdict, width: int) -> str:
     share = 100 * verdict.retained / max(1, verdict.tuples)
     apart = f", {verdict.late} late" if verdict.late else ""
     apart += f", {verdict.at_threshold} at the threshold" if verdict.at_threshold else ""
+    sent = ""
+    if verdict.partial_rows is not None:
+        sent = f" as {verdict.partial_rows} rows of partial aggregates in {verdict.partial_records} records"
     return (
-        f"{verdict.query:<{width}}  {verdict.tuples} tuples, {verdict.retained} retained ({share:.1f} %), "
-        f"{verdict.reference_alarms} alarms in the plain join{apart}, {verdict.alarms} with Tamis: "
+        f"{verdict.query:<{width}}  {verdict.tuples} tuples, {verdict.retained} retained ({share:.1f} %)"
+        f"{sent}, {verdict.reference_alarms} alarms in the plain join{apart}, {verdict.alarms} with Tamis: "
         f"missed {verdict.missed}, extra {verdict.extra}"
     )
 
@@ -163,13 +166,18 @@ def _standing(
     if isinstance(query, NestedQuery):
         with progress(f"{alert.name}: Tamis and DuckDB, one query after the other"):
             return compare_nested(alert.name, query, catalog, read, reference)
+    topic = partial_topic(alert, catalog)
     with progress(f"{alert.name}: Tamis"):
-        rows = _compared_rows(query, catalog, read)
+        rows = _compared_rows(query, catalog, read, topic)
     with progress(f"{alert.name}: comparing {len(rows)} rows"):
         given = {**query_inputs(query, catalog).relations, **reference}
         verdict = _compare_rows(alert.name, query, given, rows)
-    dropped = sum(one.dropped for one in measured(alert, catalog, recordings).values())
-    return replace(verdict, retained=verdict.tuples - dropped)
+    sent = measured(alert, catalog, recordings).values()
+    verdict = replace(verdict, retained=verdict.tuples - sum(one.dropped for one in sent))
+    if topic is None:
+        return verdict
+    rows_sent, records = (sum(getattr(one, of) or 0 for one in sent) for of in ("rows", "records"))
+    return replace(verdict, partial_rows=rows_sent, partial_records=records)
 
 
 def compare_nested(
@@ -215,10 +223,16 @@ def _compare_one(
     return _compare_rows(name, query, given, rows)
 
 
-def _compared_rows(query: Query, catalog: Catalog, recordings: Mapping[str, Recording]) -> Rows:
-    """The rows of a query, those of aggregates with the columns of their groups."""
+def _compared_rows(
+    query: Query, catalog: Catalog, recordings: Mapping[str, Recording], topic: TopicPlan | None = None
+) -> Rows:
+    """The rows of a query, those of aggregates with the columns of their groups. `topic`: the topic of
+    partial aggregates that they are computed from, if there is one.
+    """
     keyed = with_group_keys(query) if isinstance(query, GroupByQuery) else query
-    return run_query(keyed, catalog, recordings).rows
+    if topic is None:
+        return run_query(keyed, catalog, recordings).rows
+    return run_query_by_cuts(keyed, catalog, recordings, topic, topic.name).rows
 
 
 def _compare_rows(name: str, query: Query, given: Mapping[str, Recording], rows: Rows) -> Verdict:

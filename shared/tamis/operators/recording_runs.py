@@ -38,7 +38,7 @@ BATCH = 65_536
 # tuples.
 _SMALL_BATCH = 1024
 # Later than every event time.
-_END = 2**62
+END = 2**62
 # Sessions compare times with the watermark itself.
 _EXACT = Window(1, 1)
 
@@ -61,8 +61,8 @@ def run_in_application_time(
             most = max(most, query.entries())
     times = {name: one.columns[str(one.stream.time)].data for name, one in timed.items()}
     every = np.sort(np.concatenate([*times.values(), np.zeros(0, np.int64)]))
-    before = -_END
-    for end in dict.fromkeys([*every[batch_size::batch_size].tolist(), _END]):
+    before = -END
+    for end in dict.fromkeys([*every[batch_size::batch_size].tolist(), END]):
         for name, one in timed.items():
             at = np.flatnonzero((times[name] >= before) & (times[name] < end))
             at = at[np.argsort(times[name][at], kind="stable")]
@@ -133,18 +133,18 @@ def run_windowed(
     window = node.window if isinstance(node, nodes.Windows) else _EXACT
     parts: list[Rows] = []
     most = 0
-    for first, last in _batches(window, recording.columns[stream.time].data[order], reached):
+    for first, last in closing_batches(window, recording.columns[stream.time].data[order], reached):
         if first:
             parts.append(standing.advance(stream.name, int(reached[first - 1])))
             most = max(most, standing.entries())
         at = order[first:last]
         batch = {name: vector.take(at) for name, vector in recording.columns.items()}
         parts.append(standing.take(stream.name, batch, len(at)))
-    parts.append(standing.advance(stream.name, _END))
+    parts.append(standing.advance(stream.name, END))
     return RecordedRun(Rows.concat(parts), most, standing.late)
 
 
-def _batches(
+def closing_batches(
     window: Window, times: NDArray[np.int64], reached: NDArray[np.int64]
 ) -> Iterator[tuple[int, int]]:
     """First and last rows of batches. The batches are cut so that, before each tuple that is late for a

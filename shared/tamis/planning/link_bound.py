@@ -13,6 +13,8 @@ watermark advances by less than t + D + T in a time t.
 - A cut that isn't full sends the panes that ended since the cut before: together  b(60 s + D + 2 T).  A full
   one also sends the panes that are open:  1 + b(D).  Each pane has a row for each group.
 - The rows have no more than the readings of a pane, a minute, 2 D and 2 T, since each reading is in one row.
+- Memory, and values that are kept separately, make further full cuts necessary, each after as many readings
+  as take it up. There are no more cuts than commits, and never more rows than readings.
 - A late reading adds at most one row and one record to all of these.
 - Between two cuts the readings lie in  1 + b(2 D + T)  panes, which an edge keeps in memory.
 
@@ -30,8 +32,14 @@ from typing import Any, NamedTuple
 from tamis.bounded.group_counts import Combinations, tuples_in
 from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
-from tamis.operators.windows.boundaries import boundaries_in, most_boundaries
-from tamis.operators.windows.cut_policy import COMMIT_EVERY, FULL_EVERY, MOST_ROWS, parts_of
+from tamis.operators.windows.boundaries import boundaries_in, longest_pane, most_boundaries
+from tamis.operators.windows.cut_policy import (
+    COMMIT_EVERY,
+    FULL_EVERY,
+    MOST_ROWS,
+    MOST_SEPARATE_BYTES,
+    parts_of,
+)
 from tamis.operators.windows.partials import partials
 from tamis.operators.windows.slots.memory import most_bytes
 from tamis.plan.model import PaneGrid, PartialAggregation, Plan, TopicPlan
@@ -41,6 +49,8 @@ MINUTE = 60_000_000
 # A boundary is cut so many microseconds after the watermark passed it: at the next commit, when the records
 # of the cut before are safe.
 LAG = 1_000_000
+# Readings that an edge adds at once, for which it makes room.
+_BATCH = 10_000
 # The default of TAMIS_PARTITIONS.
 PARTITIONS = 4
 
@@ -76,6 +86,7 @@ class LinkBound:
     """
 
     expected: Amount
+    expected_cuts: float
     cuts: int
     most: Amount
     readings: Bound
@@ -100,7 +111,7 @@ def link_bound(
 ) -> LinkBound:
     """The bound of a topic over `stream`. `partitions`: those of the topic to which the groups can go."""
     grids, delay = sent.grids, stream.delay
-    pane = min(grid.slide for grid in grids)
+    pane = longest_pane(grids)
     groups = entries.groups
 
     def readings(span: int) -> Bound:
@@ -114,12 +125,19 @@ def link_bound(
     most_sent = readings(pane + MINUTE + 2 * delay + 2 * LAG)
     panes = most_boundaries(MINUTE + delay + 2 * LAG, grids) + 1 + most_boundaries(delay, grids)
     rows = min(groups * panes, most_sent)
-    if MOST_ROWS < open_rows + values < math.inf:
+    if open_rows + values > MOST_ROWS:
         # Full cuts free the memory of so many rows.
         rows, most_open = most_sent, MOST_ROWS + readings(COMMIT_EVERY + delay)
-        cuts = min(cuts + 1 + _divided(most_sent, MOST_ROWS), MINUTE // COMMIT_EVERY + 1)
+        cuts += 1 + _divided(most_sent, MOST_ROWS)
         open_rows, values = min(open_rows, most_open), min(values, most_open)
     memory = _memory(sent, open_rows, groups, values)
+    if any(partial.each for partial in partials(sent.grouping.aggregates)):
+        least = _separate_values(sent, open_rows, groups)
+        if values > least:
+            # Full cuts keep the values of a group small enough for one record.
+            rows = most_sent
+            cuts += 1 + _divided(most_sent, max(least, 1))
+    cuts = min(cuts, MINUTE // COMMIT_EVERY + 1)
     reached = min(partitions, groups)
     parts = math.inf if memory == math.inf else parts_of(int(memory))
     minute, density = readings(MINUTE), boundaries_in(MINUTE, grids)
@@ -127,6 +145,7 @@ def link_bound(
     expected_rows = min(minute, groups * (density + full * (1 + boundaries_in(delay, grids))))
     return LinkBound(
         Amount(min((density + full) * reached, expected_rows), expected_rows),
+        density + full,
         cuts,
         Amount(min(cuts * reached * parts, rows), rows),
         minute,
@@ -165,7 +184,7 @@ def entries_of_pane(plan: Plan, topic: TopicPlan, sent: PartialAggregation) -> i
 
 def longest_wait(grids: Sequence[PaneGrid], delay: int) -> int:
     """Microseconds after which a reading is sent and safe: it is read again after a restart before that."""
-    pane = min(grid.slide for grid in grids)
+    pane = longest_pane(grids)
     return min(pane + 2 * delay, FULL_EVERY) + 2 * LAG
 
 
@@ -194,6 +213,15 @@ def _memory(sent: PartialAggregation, rows: Bound, groups: Bound, values: Bound)
     if math.inf in (rows, values):
         return math.inf
     return most_bytes(sent.grouping, int(rows), int(min(groups, rows)), int(values))
+
+
+def _separate_values(sent: PartialAggregation, rows: Bound, groups: Bound) -> int:
+    """So many values can be kept separately before their memory alone makes a full cut necessary."""
+    if math.inf in (rows, groups):
+        return 0
+    none, many = (_memory(sent, rows, groups, values) for values in (0, 1_000_000))
+    each = (many - none) / 1_000_000
+    return int((MOST_SEPARATE_BYTES - none) / each) - _BATCH
 
 
 def _divided(count: Bound, by: int) -> int:

@@ -29,14 +29,25 @@ all:
 
 edge:
   counter tamis_edge_tuples_total edge stream decision
-    Tuples by the edge's decision: published, omitted, filtered, late, dead
+    Tuples by the edge's decision: published, omitted, filtered, late, dead, aggregated (they travel only
+    in partial aggregates of windows)
   counter tamis_edge_saved_calls_total edge stream
     Omitted tuples for which the joiner would call a Python function of an alert over one stream (WITH
     (within = …), or windows)
   counter tamis_edge_received_bytes_total edge stream
     Bytes of the readings received from sources
   counter tamis_edge_published_bytes_total edge stream
-    Bytes of the tuples published to Kafka, including keys
+    Bytes of the tuples and partial aggregates published to Kafka, including keys
+  counter tamis_edge_partial_records_total edge stream topic
+    Records of partial aggregates that were published
+  counter tamis_edge_partial_rows_total edge stream topic
+    Rows in the published records of partial aggregates: one for each group and pane
+  counter tamis_edge_partial_bytes_total edge stream topic
+    Bytes of the published records of partial aggregates
+  gauge tamis_edge_open_pane_rows edge stream
+    Rows of partial aggregates that are kept until they are sent
+  gauge tamis_edge_open_pane_bytes edge stream
+    Memory of the rows of partial aggregates that are kept until they are sent
   gauge tamis_edge_held_tuples edge stream
     Tuples that wait for the decision whether they are omitted
   gauge tamis_edge_state_tuples edge stream
@@ -58,7 +69,8 @@ edge:
   gauge tamis_edge_series_bytes edge stream
     Memory of the readings that are kept for patterns and window functions
   gauge tamis_edge_read_again edge stream
-    Readings that a restart would read again, for streams with patterns or window functions
+    Readings that a restart would read again, for streams with patterns, window functions or partial
+    aggregates; their offsets are committed later by as much
   gauge tamis_edge_watermark_seconds edge stream shard
     Watermark of a shard, as event time
   gauge tamis_edge_watermark_lag_seconds edge stream shard
@@ -113,6 +125,11 @@ registry:
     Keys whose tuples the joiner holds now, from all edges; of topics partitioned by KEY columns
   gauge tamis_registry_declared_keys stream topic
     The number of keys that the stream declares; of topics partitioned by KEY columns
+  gauge tamis_registry_partial_bound_records stream topic
+    Proven upper bound of the records of partial aggregates that all listed shards together publish in a
+    minute, besides one for each late reading and one cut of a shard for each restart or change of queries
+  gauge tamis_registry_partial_bound_rows stream topic
+    The same of the rows in these records
   counter tamis_registry_statements_total kind outcome
     Statements by kind and outcome
   gauge tamis_registry_leases stream
@@ -143,11 +160,15 @@ joiner:
   gauge tamis_joiner_frontier_seconds stream topic
     Event time below which no more tuples can arrive
   gauge tamis_joiner_frontier_lag_seconds stream topic
-    Wall clock minus the frontier
+    Wall clock minus the frontier; for partial aggregates, whose frontier moves only at ends of panes, as
+    much as it exceeds the stream's delay and the longest pane
   counter tamis_joiner_late_total
     Late tuples, joined with those tuples that were still in state
   counter tamis_query_late_total query
     Tuples too late for a query in application time, a window that had ended, or a row of NOT EXISTS
+  counter tamis_query_disordered_cuts_total query
+    Cuts (records of partial aggregates) that don't follow the one before: a commit of an edge went back,
+    and readings may be missing in rows or counted twice
   counter tamis_joiner_lost_records_total
     Records that Kafka deleted before the joiner had read them
   gauge tamis_joiner_parked_records

@@ -65,6 +65,10 @@ class Verdict:
     join that hold only because of rounding; combinations that hold in exact arithmetic and not as computed;
     and alarms of Tamis that hold in neither way, but that rounding of their own row explains. For aggregates,
     rows in which rounding decides HAVING or a column of SELECT.
+
+    If edges send partial aggregates of the retained tuples: the rows and records of these, as often as the
+    policy of cuts sends them (`tamis.operators.windows.cut_policy`). The alarms are then those over partial
+    aggregates of several shards, with cuts and crashes at random.
     """
 
     query: str
@@ -78,6 +82,8 @@ class Verdict:
     at_threshold: int
     # Readings that made others late: alarms may be lost to lateness then, not to omission.
     lateness: tuple[Lateness, ...] = ()
+    partial_rows: int | None = None
+    partial_records: int | None = None
 
     @property
     def same(self) -> bool:
@@ -89,7 +95,7 @@ class Verdict:
         document = asdict(self)
         if not self.lateness:
             del document["lateness"]
-        return document
+        return {name: value for name, value in document.items() if value is not None}
 
 
 def used_columns(query: Query, alias: str, time: str | None) -> list[str]:

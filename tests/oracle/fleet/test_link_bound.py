@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
+from tamis.operators.cuts import chain
 from tamis.operators.windows import cut_policy
 from tamis.plan.model import PaneGrid, Plan
 from tamis.planning import link_bound
@@ -27,7 +28,6 @@ from tamis.planning.link_bound import LinkBound, PaneEntries, longest_wait
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.cuts import chain
 from tamis_edge.core.rows import Batch
 from tamis_edge.core.shard_run import ShardRun
 
@@ -166,7 +166,7 @@ class Shard:
 
 def value_of(time: int, key: str) -> float:
     """The value of a reading."""
-    return float((time // 1_000 + len(key)) % 97)
+    return float((time // 1_000 + len(key)) % 997)
 
 
 def _batch(first: int, rows: list[tuple[int, int, str]]) -> Batch:
@@ -259,5 +259,20 @@ def test_small_records_and_full_panes_are_in_the_bound(monkeypatch: pytest.Monke
     for number in range(cases(0.0004)):
         r = random.Random(SEED * 104_729 + number)
         case = Case.drawn(r)
+        found, _ = exceeded(case, r)
+        assert not found, (case, found)
+
+
+def test_full_cuts_for_separate_values_are_in_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (chain, link_bound):
+        monkeypatch.setattr(module, "MOST_SEPARATE_BYTES", 110_000)
+    monkeypatch.setattr(link_bound, "_BATCH", 100)
+    for number in range(cases(0.00017)):
+        r = random.Random(SEED * 15_487_469 + number)
+        drawn = Case.drawn(r)
+        slides = (r.choice((40, 90)),)
+        case = replace(
+            drawn, aggregates="median(v)", by_key=True, keys=40, per=SECOND // 4, slides=slides, minutes=4
+        )
         found, _ = exceeded(case, r)
         assert not found, (case, found)

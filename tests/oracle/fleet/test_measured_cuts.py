@@ -10,12 +10,12 @@ import pytest
 from tests.oracle.fleet.test_link_bound import BORN, MINUTE, SHARD, Case, Shard, value_of
 from tests.oracle.random_cases import SEED, also_long, cases
 
+from tamis.operators.cuts import chain
 from tamis.operators.windows import cut_policy
 from tamis.planning.build import first_plan
 from tamis.planning.explanations import cut_replay
 from tamis.planning.explanations.cut_replay import SentCuts, replayed_cuts
 from tamis.recordings.typed import read_recording
-from tamis_edge.core.cuts import chain
 
 
 def counts(tmp_path: Path, number: int) -> tuple[SentCuts, SentCuts]:

@@ -50,6 +50,7 @@ from tamis.expressions.nodes import Expr, Literal, Type
 from tamis.offline.recordings import watched_recording
 from tamis.offline.verify import verify
 from tamis.planning.explain import explain
+from tamis.planning.explanations.explanation import Explanation
 from tamis.query.catalog import apply
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of, parse
@@ -105,29 +106,42 @@ def _alert(block: str) -> FieldAlert:
 
 def outcome_of(field: str, streams: str, sql: str, directory: Path) -> str:
     """What Tamis says to an alert of a field, and whether its alarms are those of the plain join."""
-    catalog = _declared(streams).copy()
     try:
-        for statement in parse("\n" * streams.count("\n") + sql, catalog):
-            apply(catalog, statement)
+        catalog, explained = explanation_of(streams, sql)
     except InputError as error:
         return f"refused: {error}"
-    (name,) = catalog.alerts
-    explained = explain(catalog, name)
     if not explained.accepted:
         return "refused: " + "; or ".join((explained.reason, *explained.memory.repairs))
     told = "".join(f", and told: {one}" for one in explained.warnings)
-    read = dict.fromkeys(source.stream for source in explained.streams if source.stream in catalog.streams)
-    recordings = {
-        stream: _recording(_recorded(field, catalog, stream, directory), catalog.streams[stream])
-        for stream in read
-    }
-    for stream in catalog.alerts[name].query.watched:
-        recordings[stream.name] = watched_recording(recordings[stream.shown_name], stream)
-    (found,) = verify(catalog, recordings)
+    (found,) = verify(catalog, recordings_of(field, catalog, explained, directory))
     same = "the same as the plain join" if found.same else f"{found.missed} missed, {found.extra} extra"
     return (
         f"accepted{told}: {found.retained} of {found.tuples} tuples retained, {found.alarms} alarms, {same}"
     )
+
+
+def explanation_of(streams: str, sql: str) -> tuple[Catalog, Explanation]:
+    """The catalogue with an alert of a field, and its explanation. Raises InputError."""
+    catalog = _declared(streams).copy()
+    for statement in parse("\n" * streams.count("\n") + sql, catalog):
+        apply(catalog, statement)
+    (name,) = catalog.alerts
+    return catalog, explain(catalog, name)
+
+
+def recordings_of(
+    field: str, catalog: Catalog, explained: Explanation, directory: Path, readings: int = _READINGS
+) -> dict[str, Recording]:
+    """Made-up recordings of the streams that an alert reads, with so many readings of each key."""
+    read = dict.fromkeys(source.stream for source in explained.streams if source.stream in catalog.streams)
+    recordings = {
+        stream: _recording(_recorded(field, catalog, stream, directory, readings), catalog.streams[stream])
+        for stream in read
+    }
+    for alert in catalog.alerts.values():
+        for stream in alert.query.watched:
+            recordings[stream.name] = watched_recording(recordings[stream.shown_name], stream)
+    return recordings
 
 
 @cache
@@ -142,7 +156,7 @@ def _recording(file: str, stream: StreamDef) -> Recording:
     return read_recording(stream, [file])
 
 
-def _recorded(field: str, catalog: Catalog, name: str, directory: Path) -> str:
+def _recorded(field: str, catalog: Catalog, name: str, directory: Path, readings: int) -> str:
     """A made-up recording of a stream."""
     stream = catalog.streams[name]
     file = directory / f"{name}.csv"
@@ -154,7 +168,7 @@ def _recorded(field: str, catalog: Catalog, name: str, directory: Path) -> str:
     with file.open("w", newline="", encoding="utf-8") as opened:
         writer = csv.writer(opened)
         writer.writerow([column.name for column in stream.columns])
-        for at in range(_READINGS):
+        for at in range(readings):
             for key in (1, 2, 3):
                 if key != 3 or at not in _SILENT:
                     writer.writerow(_reading(field, stream, at, key, _START + at * step))

@@ -102,3 +102,34 @@ def test_without_the_extra_the_message_says_what_to_install(
     name = package.partition(".")[0]
     assert f"the Python package '{name}' is not installed" in done.stderr
     assert "tamis[tools,plots]" in done.stderr
+
+
+WINDOWS = """
+CREATE STREAM air (station VARCHAR KEY, ts TIMESTAMP, temp DOUBLE, rh DOUBLE,
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND);
+CREATE ALERT warm AS SELECT station, window_end, max(temp) FROM TUMBLE(air, ts, INTERVAL '1' MINUTE)
+  WHERE temp > 28 GROUP BY station, window_end;
+"""
+
+
+def test_partial_aggregates_are_named_with_their_rows_between_boundaries_of_panes(tmp_path: Path) -> None:
+    file = tmp_path / "windows.sql"
+    file.write_text(WINDOWS)
+    arguments = ["plot", str(file), *ARGUMENTS[2:], "temp"]
+    text = CliRunner().invoke(main, arguments).stdout
+    rows = {line.split(",")[0] + line.split(",")[1][:16] for line in passing()}
+    assert f"{len(passing())} of 320 readings in partial aggregates (●), others omitted (×)" in text
+    sent = f"sent to Kafka: {len(rows)} rows of partial aggregates in"
+    assert text.splitlines()[-1].startswith(sent)
+    done = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "p.svg")])
+    assert done.exit_code == 0
+    picture = (tmp_path / "p.svg").read_text()
+    assert sent in picture
+    # From 03:14 to 03:26.
+    assert picture.count("stroke: #d9d9d9") == 13
+
+
+def passing() -> list[str]:
+    """The readings that pass the filter of the alert, as lines of the recording."""
+    lines = (FIRST / "air.csv").read_text().splitlines()[1:]
+    return [line for line in lines if float(line.split(",")[2]) > 28]

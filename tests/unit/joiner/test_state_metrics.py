@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tamis.messaging.records import Frontier
+from tamis.messaging.records import Frontier, StreamState
 from tamis.messaging.topic_reader import Record
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
@@ -17,8 +17,11 @@ def read(value: bytes, key: bytes = b"0") -> Record:
 
 
 def record(time: int, alarms: int, late: int = 0) -> Record:
-    dead, missed = {"foreign": alarms}, {"rows": late}
-    return read(Frontier(0, 1, {}, {}, {"hot": alarms}, late, 0, time, dead, missed=missed).to_bytes())
+    dead, missed, disordered = {"foreign": alarms}, {"rows": late}, {"sums": 2 * late}
+    frontier = Frontier(
+        0, 1, {}, {}, {"hot": alarms}, late, 0, time, dead, missed=missed, disordered=disordered
+    )
+    return read(frontier.to_bytes())
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
@@ -34,6 +37,7 @@ def test_records_that_are_read_again_are_not_counted_again() -> None:
     assert value(metrics, "tamis_alarms_total", query="hot") == 9
     assert value(metrics, "tamis_joiner_late_total") == 4
     assert value(metrics, "tamis_query_late_total", query="rows") == 4
+    assert value(metrics, "tamis_query_disordered_cuts_total", query="sums") == 8
     assert value(metrics, "tamis_dead_letters_total", service="joiner", reason="foreign") == 9
 
 
@@ -111,6 +115,36 @@ def test_aggregates_of_windows_wait_for_what_edges_hold_for_others() -> None:
     # Partial aggregates have a topic of their own.
     apart = shown(("far", 9, "x"), streams=DECLARED + WINDOWED.format("auto", "y > 3") + ";")
     assert value(apart, "tamis_query_bound_tuples", query="rows") == 4 * 10
+
+
+def lag(now: float, *, edge: str, windows: str = "1") -> float | None:
+    """Of a topic whose frontier is at 1000 s, which edges send as `edge` says, with windows of so many
+    minutes.
+    """
+    rows = [
+        f"CREATE ALERT rows{minutes} WITH (edge = '{edge}') AS SELECT window_end, k, count(*) AS n"
+        f" FROM TUMBLE(a, ts, INTERVAL '{minutes}' MINUTE) GROUP BY window_end, k;"
+        for minutes in windows.split()
+    ]
+    plan = first_plan(catalog_of(DECLARED, *rows))
+    (topic,) = [topic.name for stream in plan.streams for topic in stream.topics]
+    metrics = Metrics("joiner")
+    observer = StateMetrics(metrics)
+    observer.take_plan(plan)
+    state = StreamState(1_000_000_000, 0, 0, False)
+    observer.take_frontier(read(Frontier(0, 1, {topic: state}, {}, {}, 0, 0, 1).to_bytes()))
+    observer.update(now)
+    assert value(metrics, "tamis_joiner_frontier_seconds", stream="a", topic=topic) == 1000
+    return value(metrics, "tamis_joiner_frontier_lag_seconds", stream="a", topic=topic)
+
+
+def test_a_frontier_of_partial_aggregates_may_lie_behind_by_a_pane_and_the_delay() -> None:
+    assert lag(1070.0, edge="raw") == 70
+    assert lag(1062.0, edge="auto") == 0
+    assert lag(1070.0, edge="auto") == 70 - 60 - 2
+    # It moves at the ends of the shortest windows.
+    assert lag(4800.0, edge="auto", windows="60") == 3800 - 3600 - 2
+    assert lag(4800.0, edge="auto", windows="60 1") == 3800 - 60 - 2
 
 
 PAIRS = """

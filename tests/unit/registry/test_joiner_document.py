@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.fixtures.in_process_fleet import InProcessRegistry
 from tests.unit.registry.test_openapi import Made, made, make
 
 from tamis.durations import iso_text
@@ -140,6 +141,27 @@ def test_the_joiner_names_the_shard_that_joins_wait_for() -> None:
         "shard surface:e1/s has had nothing new for 20 s; joins wait for it until max_stall"
     )
     assert reason.endswith(": tamis drop shard surface:e1/s")
+
+
+@pytest.mark.parametrize(("edge", "allowed"), [("raw", 0), ("auto", 3_600 + 5)])
+def test_partial_aggregates_may_lie_behind_by_a_pane_and_the_delay(edge: str, allowed: int) -> None:
+    now = 1_000_000 * SECOND
+    made = InProcessRegistry(
+        "CREATE STREAM air (k INT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '5' SECOND);"
+        f"CREATE ALERT q WITH (edge = '{edge}') AS SELECT window_end, count(*) AS n"
+        " FROM TUMBLE(air, ts, INTERVAL '1' HOUR) GROUP BY window_end",
+        now,
+    )
+    made.list_shards(["air"], now)
+    (topic,) = [topic.name for stream in made.plan.streams for topic in stream.topics]
+    for lag in (3_700, 1, None):
+        at = None if lag is None else now - lag * SECOND
+        state = StreamState(at, 0, 0, False)
+        made.registry.follow(Frontier(0, made.plan.version, {topic: state}, {}, {}, 0, 0, now))
+        found = joiner_document(made.registry.view(now))
+        for one in (*found["partitions"], *found["topics"]):
+            assert one["frontier"] == at
+            assert one["behind"] == (None if lag is None else max(0, lag - allowed) * SECOND)
 
 
 def test_the_joiner_says_how_far_it_is_and_why(made: Made) -> None:

@@ -17,8 +17,9 @@ from tests.operators import run_query
 import tamis.offline.verify
 from tamis.cli.common.recordings import read_recordings
 from tamis.expressions.vectors import Vector
+from tamis.offline.standing_runs import run_query_by_cuts
 from tamis.offline.verify import verify
-from tamis.operators.contract import WITHDRAWN, Rows
+from tamis.operators.contract import WITHDRAWN, RecordedRun, Rows
 from tamis.operators.time_join.replay import Replay, replay
 from tamis.query.parse import catalog_of
 from tamis.verification.compare import Verdict
@@ -127,13 +128,18 @@ def test_faults_of_rows(kind: str, fault: str, folder: Path, monkeypatch: pytest
     right = _verified(ROWS[kind])
     assert right.same and right.alarms > 1, right
 
-    def faulty(*args: Any) -> Any:
-        made = run_query(*args)
-        return replace(made, rows=FAULTS[fault](made.rows))
-
-    monkeypatch.setattr(tamis.offline.verify, "run_query", faulty)
+    for run in (run_query, run_query_by_cuts):
+        monkeypatch.setattr(tamis.offline.verify, run.__name__, _faulty(run, FAULTS[fault]))
     found = _verified(ROWS[kind])
     assert not found.same, found
+
+
+def _faulty(run: Callable[..., RecordedRun], fault: Callable[[Rows], Rows]) -> Callable[..., RecordedRun]:
+    def faulty(*args: Any) -> RecordedRun:
+        made = run(*args)
+        return replace(made, rows=fault(made.rows))
+
+    return faulty
 
 
 def _verified(sql: str) -> Verdict:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import orjson
 
 from tamis.errors import InputError
-from tamis_edge.core.cuts.cut import CutsCommit
+from tamis.operators.cuts.cut import CutsCommit
 
 
 @dataclass(frozen=True, slots=True)

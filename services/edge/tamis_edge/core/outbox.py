@@ -5,7 +5,7 @@ It keeps the source offsets of those records that could still be lost.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -84,21 +84,28 @@ DECISIONS = ("published", "omitted", "filtered", "late", "dead", "aggregated")
 
 
 @dataclass(slots=True)
+class PartialCounts:
+    """Records of partial aggregates, with their rows and bytes."""
+
+    records: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True)
 class Counts:
-    """Tuples by decision, and published bytes, since the counts were last taken."""
+    """Tuples by decision, and published bytes, since the counts were last taken. `partials`: by topic."""
 
     published: int = 0
     omitted: int = 0
     filtered: int = 0
     late: int = 0
     dead: int = 0
-    aggregated: int = 0  # only in partial aggregates
+    aggregated: int = 0  # only in partial aggregates, and not late
     saved_calls: int = 0  # omitted tuples for which the joiner would call a Python function
     shed: int = 0  # retained and dropped at random; counted once for each topic
     published_bytes: int = 0
-    partial_records: int = 0
-    partial_rows: int = 0
-    partial_bytes: int = 0
+    partials: defaultdict[str, PartialCounts] = field(default_factory=lambda: defaultdict(PartialCounts))
     holds: list[Int64s] = field(default_factory=list)  # microseconds from arrival to publication
 
 

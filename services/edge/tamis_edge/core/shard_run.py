@@ -214,10 +214,10 @@ class ShardRun:
         late = batch.times < reached[:-1]
         matched = self._served.match(batch)
         counts = self._outbox.raw.counts
-        aggregated = aggregated & ~matched.concerned
-        counts.aggregated += int(np.count_nonzero(aggregated))
-        counts.filtered += n - int(np.count_nonzero(matched.concerned | aggregated))
-        counts.late += int(np.count_nonzero(matched.concerned & late))
+        concerned = matched.concerned | aggregated
+        counts.aggregated += int(np.count_nonzero(aggregated & ~matched.concerned & ~late))
+        counts.filtered += n - int(np.count_nonzero(concerned))
+        counts.late += int(np.count_nonzero(concerned & late))
         self._served.keep(ids, batch, matched, late)
         for topic, matches, any_entry in matched.topics:
             behind = ids[any_entry & late]
@@ -364,7 +364,7 @@ class ShardRun:
         elif cursor.next < cursor.decided:
             # The plan that had watched streams may come back.
             done, watched = self.durable.done, self.durable.watched
-        self.partials.draw(cursor.next, self.watermark, self._now)
+        self.partials.draw(cursor.next, self.watermark, cursor.born, self._now)
         done = min(done, self.partials.done(cursor.next))
         commit = Commit(
             done,
@@ -423,9 +423,12 @@ class ShardRun:
             topic = chain.topic.name
             tokens = [self._outbox.add(topic, partition, value, now) for partition, value in records]
             self.partials.sent_as(chain, tokens)
-            counts.partial_records += len(records)
-            counts.partial_rows += rows
-            counts.partial_bytes += sum(len(value) for _, value in records)
+            size = sum(len(value) for _, value in records)
+            counts.published_bytes += size
+            sent = counts.partials[topic]
+            sent.records += len(records)
+            sent.rows += rows
+            sent.bytes += size
 
     def commit_failed(self) -> None:
         """The last `commit()` was not made durable."""

@@ -21,9 +21,9 @@ from typing import Any
 import orjson
 
 from tamis.errors import UnavailableError
+from tamis.operators.cuts.cut import CutsCommit
 from tamis.telemetry.threads import WorkerThread
 from tamis_edge.core.commit import Commit, History, WatchedCommit
-from tamis_edge.core.cuts.cut import CutsCommit
 from tamis_edge.storage.database import give_back, open_database, roll_back
 from tamis_edge.storage.disk import DiskError, Reserve, disk_fault
 

@@ -33,13 +33,15 @@ class Counters:
     """Counters since the beginning of the state.
 
     `alarms` is by alert and `dead` by reason. `late` counts late tuples that were joined. `missed` counts, by
-    alert, tuples that arrived too late for a standing query.
+    alert, tuples that arrived too late for a standing query, and `disordered` its cuts that didn't follow the
+    one before.
     """
 
     alarms: Counter[str] = field(default_factory=Counter)
     dead: Counter[str] = field(default_factory=Counter)
     late: int = 0
     missed: Counter[str] = field(default_factory=Counter)
+    disordered: Counter[str] = field(default_factory=Counter)
 
     def to_json(self) -> dict[str, Any]:
         """The counters, for `from_json`."""
@@ -48,6 +50,7 @@ class Counters:
             "dead": dict(self.dead),
             "late": self.late,
             "missed": dict(self.missed),
+            "disordered": dict(self.disordered),
         }
 
     @staticmethod
@@ -57,7 +60,9 @@ class Counters:
             Counter(document["alarms"]),
             Counter(document["dead"]),
             document["late"],
-            Counter(document.get("missed", {})),  # state of an older version has none
+            # State of an older version has none of these.
+            Counter(document.get("missed", {})),
+            Counter(document.get("disordered", {})),
         )
 
 
@@ -117,6 +122,7 @@ def frontier_report(
         missed=dict(counters.missed),
         sizes=dict(sizes),
         waiting=store.waiting,
+        disordered=dict(counters.disordered),
     ).to_bytes()
 
 

@@ -324,10 +324,11 @@ class Group:
                 joined.append((topic.name, tuples))
             if topic.counted:
                 counted.append(ArrivedTuples(topic.name, tuples, topic.counting))
-        before = self._standing.late()
+        late, disordered = self._standing.late(), self._standing.disordered()
         self._add_alarms(self._standing.take(counted, self.plan_version), out)
         self._standing.take_cuts(cuts)
-        self._counters.missed += self._standing.late() - before
+        self._counters.missed += self._standing.late() - late
+        self._counters.disordered += self._standing.disordered() - disordered
         changed = self._store.add(joined)
         if self._compiled:
             alarms = evaluate_joins(

@@ -18,8 +18,7 @@ Bools = NDArray[np.bool_]
 
 class TakenCuts(NamedTuple):
     """The cuts of one shard and topic that a query has taken: number and part of the last one, the place
-    where they begin, place and event time up to which they have all readings, and the place before which they
-    have readings of every time.
+    where they begin, and place and event time up to which they have all readings.
     """
 
     number: int
@@ -27,24 +26,21 @@ class TakenCuts(NamedTuple):
     since: int
     place: int
     time: int
-    full: int
 
-    def have(self, places: Ints, times: Ints) -> Bools:
-        """A mask of the tuples whose readings are in these cuts."""
-        before = (places < self.full) | ((places < self.place) & (times < self.time))
-        return before & (places >= self.since)
+    def have(self, places: Ints) -> Bools:
+        """A mask of the tuples whose readings these cuts have, or will have. A tuple from before the cuts
+        that is sent again late isn't among them.
+        """
+        return np.asarray(places >= self.since, np.bool_)
 
     def then(self, record: CutRecord) -> TakenCuts | None:
         """After another cut; None if it was taken before."""
-        if record.place <= (self.number, self.part):
-            return None
-        return TakenCuts.of(record, 0 if record.since > self.since else self.full)
+        return None if record.place <= (self.number, self.part) else TakenCuts.of(record)
 
     @staticmethod
-    def of(record: CutRecord, full: int = 0) -> TakenCuts:
-        """After the first cut."""
-        place, time = record.reached
-        return TakenCuts(*record.place, record.since, place, time, place if record.full else full)
+    def of(record: CutRecord) -> TakenCuts:
+        """After a cut."""
+        return TakenCuts(*record.place, record.since, *record.reached)
 
     def fits(self, record: CutRecord) -> bool:
         """True unless a commit of the shard has gone back: readings may be missing or counted twice then."""

@@ -141,7 +141,7 @@ class RunningQuery:
         keep = keep & self._of_own_version(tuples.versions) & (tuples.positions >= 0)
         when = tuples.times if source.time else tuples.arrived
         for shard, cuts in self.progress.cuts.get(source.topic, {}).items():
-            keep &= (tuples.shards != shard) | ~cuts.have(tuples.positions, when)
+            keep &= (tuples.shards != shard) | ~cuts.have(tuples.positions)
         at = self._not_taken(source.topic, np.flatnonzero(keep), tuples)
         if len(at) == 0:
             return None

@@ -113,6 +113,13 @@ class StandingQueries:
             found[running.query.alert] += running.late
         return found
 
+    def disordered(self) -> Counter[str]:
+        """By alert, the cuts that didn't follow the one before, since its running queries began."""
+        found: Counter[str] = Counter()
+        for running in self._running.values():
+            found[running.query.alert] += running.progress.disordered
+        return found
+
     def entries(self) -> dict[str, int]:
         """Live entries of the synopses, by "alert@version"."""
         return {name: running.entries for name, running in self._running.items()}

@@ -15,6 +15,7 @@ from tamis.messaging.plans import newest, newest_plan
 from tamis.messaging.records import Frontier, read_frontier
 from tamis.messaging.topic_reader import Record, TopicReader, UnreadableRecords
 from tamis.messaging.topics import stream_of
+from tamis.operators.windows.boundaries import rightly_behind
 from tamis.plan.model import Plan
 from tamis.settings import KafkaSettings
 from tamis.telemetry import Health, Metrics, get_logger
@@ -72,12 +73,13 @@ class StateMetrics:
         if last is not None and record.time < last.time:
             return
         self._frontiers[record.partition] = record
-        for alert, count in record.alarms.items():
-            self._count("tamis_alarms_total", count, last.alarms.get(alert, 0) if last else 0, query=alert)
-        for alert, count in record.missed.items():
-            self._count(
-                "tamis_query_late_total", count, last.missed.get(alert, 0) if last else 0, query=alert
-            )
+        for metric, counts, earlier in (
+            ("tamis_alarms_total", record.alarms, last.alarms if last else {}),
+            ("tamis_query_late_total", record.missed, last.missed if last else {}),
+            ("tamis_query_disordered_cuts_total", record.disordered, last.disordered if last else {}),
+        ):
+            for alert, count in counts.items():
+                self._count(metric, count, earlier.get(alert, 0), query=alert)
         for reason, count in record.dead.items():
             before = last.dead.get(reason, 0) if last else 0
             self._count("tamis_dead_letters_total", count, before, service="joiner", reason=reason)
@@ -102,6 +104,7 @@ class StateMetrics:
         metrics = self._metrics
         metrics.set("tamis_plan_version", min(record.plan for record in records), service="joiner")
         metrics.set("tamis_joiner_parked_records", sum(record.parked for record in records))
+        behind = {} if self._plan is None else rightly_behind(self._plan)
         for topic in {topic for record in records for topic in record.topics}:
             states = [record.topics[topic] for record in records if topic in record.topics]
             labels = {"stream": stream_of(topic) or "", "topic": topic}
@@ -110,7 +113,7 @@ class StateMetrics:
             reached = [state.frontier for state in states if state.frontier is not None]
             if len(reached) == len(states):
                 metrics.set("tamis_joiner_frontier_seconds", min(reached) * SECONDS, **labels)
-                lag = max(0.0, now - min(reached) * SECONDS)
+                lag = max(0.0, now - (min(reached) + behind.get(topic, 0)) * SECONDS)
                 metrics.set("tamis_joiner_frontier_lag_seconds", lag, **labels)
         for metric, amounts in (
             ("tamis_query_state_tuples", [record.definitions for record in records]),

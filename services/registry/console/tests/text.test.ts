@@ -257,7 +257,8 @@ describe("readings by decision", () => {
   it("have a row each, those of later releases too", () => {
     const rows = decided({ published: 5, dead: 1, shed: 2 }, { published: 0.5, shed: 0.25 }) ?? [];
     expect(rows.map(({ decision, rate, tuples }) => [decision, rate, tuples])).toEqual([
-      ["published", 0.5, 5], ["omitted", 0, 0], ["filtered", 0, 0], ["late", 0, 0], ["dead", 0, 1], ["shed", 0.25, 2],
+      ["published", 0.5, 5], ["omitted", 0, 0], ["filtered", 0, 0], ["aggregated", 0, 0], ["late", 0, 0],
+      ["dead", 0, 1], ["shed", 0.25, 2],
     ]);
     expect(decided(null, null)).toBeUndefined();
     expect(decided({}, null)?.every(({ rate }) => rate === null)).toBe(true);
@@ -313,8 +314,8 @@ describe("topics", () => {
 });
 
 describe("the joiner", () => {
-  const partition = { plan: 3, time: 0, tuples: 0, bytes: 0, parked: 0 };
-  const topic = { stream: "air", tuples: 0, bytes: 0, slowest: null, why: [] };
+  const partition = { plan: 3, time: 0, behind: 0, tuples: 0, bytes: 0, parked: 0 };
+  const topic = { stream: "air", behind: 0, tuples: 0, bytes: 0, slowest: null, why: [] };
   const empty = { state: "running", why: [], reported_ago: 1, plan: 3, partitions: [], topics: [], definitions: [], late: 0, parked: 0, dead: {} };
   it("has come as far as its slowest partition", () => {
     const partitions = [5_000_000, 2_000_000, 9_000_000].map((frontier, n) => ({ ...partition, partition: n, frontier }));
@@ -338,6 +339,10 @@ describe("the joiner", () => {
       "Its slowest shard is air:e/s, with the watermark 2023-11-14T22:13:20Z.",
       "It waits: shard air:e/s is away.",
     ]);
+    const hourly = { ...topic, topic: "h", frontier: 1_699_999_000_000_000 };
+    const slow = topics.map((one) => ({ ...one, behind: 2_000_000 }));
+    expect(heldBack({ ...empty, topics: [{ ...hourly, slowest }, ...slow] })[0]).toMatch(/^Topic a /);
+    expect(heldBack({ ...empty, topics: [{ ...hourly, slowest, behind: 3_000_000 }, ...slow] })[0]).toMatch(/^Topic h /);
     const gone = { ...topic, topic: "g", frontier: 1_600_000_000_000_000 };
     expect(heldBack({ ...empty, topics: [gone, ...topics] })[0]).toMatch(/^Topic a /);
     const [none] = heldBack({ ...empty, topics: [...topics, { ...topic, topic: "c", frontier: null }] });
@@ -355,7 +360,7 @@ describe("what is silent", () => {
   const gone = { shard: "air:e/s", stream: "air", edge: "e", plan: 1, state: "gone", why: "shard air:e/s is gone", ...told };
   const edges = [{ name: "e", state: "gone", why: [gone.why], failing: {}, shards: [gone] }];
   const why = "the joiner has reported nothing since 2026-03-01T08:29:58Z";
-  const topic = { topic: "a", stream: "air", frontier: 5, tuples: 0, bytes: 0, slowest: null, why: [] };
+  const topic = { topic: "a", stream: "air", frontier: 5, behind: 0, tuples: 0, bytes: 0, slowest: null, why: [] };
   const joiner = {
     state: "silent", why: [why], reported_ago: 20, plan: 3, partitions: [], topics: [topic], definitions: [], late: 0,
     parked: 0, dead: {},

@@ -70,6 +70,9 @@ def command(
 ) -> None:
     """Keep only the rows of a recording that a threshold alert over windows up to the interval can need.
 
+    For aggregates of windows, edges send partial aggregates in place of readings: `tamis explain --input`
+    says how many.
+
     The rows are written unchanged, in the order of time. Standard output has the format of the input, unless
     --format is given.
     """

@@ -58,6 +58,9 @@ def command(
 ) -> None:
     """Plot which readings of a stream edges send for an alert alone, and which they drop.
 
+    Of aggregates of windows, edges send partial aggregates of panes in place of readings: the plot shows the
+    readings that are in them, in a picture between the boundaries of panes, and says how many rows they make.
+
     Only the plotted stream needs a recording. Of more than six keys, those with the most readings are shown.
     Needs the extra `plots`.
     """

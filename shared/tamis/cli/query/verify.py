@@ -51,8 +51,10 @@ def command(
     Columns of similar() are computed directly from every window. Where Tamis has other values than that, an
     alarm is missed or extra. Alarms for which rounding decides whether a window matches are at the threshold.
 
-    For aggregates of windows, Tamis compares all rows over tuples that are not late. Rows in which rounding
-    decides HAVING or a value, such as round(avg(x), 2), are at the threshold. For queries without
+    For aggregates of windows, Tamis compares all rows over tuples that are not late. If edges send partial
+    aggregates of these, the line says how many rows and records. The tuples then go through the rules of
+    edges: several shards at random, which cut, crash and start again at random moments. Rows in which
+    rounding decides HAVING or a value, such as round(avg(x), 2), are at the threshold. For queries without
     time or in application time, it compares all rows and how often each occurs. For aggregates of these
     queries, it compares the last row of each group, and no row may repeat the one before it. Of queries over
     rows of aggregates, it compares each query over the rows that the queries before it gave.

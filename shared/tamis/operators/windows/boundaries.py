@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tamis.operators.windows.table import Places
-from tamis.plan.model import PaneGrid
+from tamis.plan.model import PaneGrid, Plan
 
 # More boundaries of several grids are not compared with each other.
 _MOST_COUNTED = 100_000
@@ -34,6 +34,24 @@ def pane_starts(times: Places, grids: Sequence[PaneGrid]) -> Places:
 def last_boundary(time: int, grids: Sequence[PaneGrid]) -> int:
     """The last boundary up to a time; at least one grid."""
     return max((time - grid.offset) // grid.slide * grid.slide + grid.offset for grid in grids)
+
+
+def longest_pane(grids: Sequence[PaneGrid]) -> int:
+    """No pane is longer, in microseconds; at least one grid."""
+    return min(grid.slide for grid in grids)
+
+
+def rightly_behind(plan: Plan) -> dict[str, int]:
+    """By topic of partial aggregates, the microseconds by which its frontier lies behind the clock at most
+    while all is well: it moves only when the watermark, behind by the delay, has passed the end of a pane.
+    """
+    return {
+        topic.name: stream.delay + longest_pane(grids)
+        for stream in plan.streams
+        for topic in stream.topics
+        if topic.partials is not None
+        and (grids := [grid for grid in topic.partials.grids if grid.serves(plan.version)])
+    }
 
 
 def most_boundaries(span: int, grids: Sequence[PaneGrid]) -> int:

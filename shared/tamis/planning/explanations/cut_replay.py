@@ -17,9 +17,17 @@ from tamis.messaging.partitioner import partition_of
 from tamis.messaging.records import canonical_key
 from tamis.operators.time_join.replay import retained_rows
 from tamis.operators.windows.boundaries import pane_starts
-from tamis.operators.windows.cut_policy import COMMIT_EVERY, FULL_EVERY, MOST_ROWS, part_of, parts_of
+from tamis.operators.windows.cut_policy import (
+    COMMIT_EVERY,
+    FULL_EVERY,
+    MOST_ROWS,
+    MOST_SEPARATE_BYTES,
+    part_of,
+    parts_of,
+)
 from tamis.operators.windows.open_panes import OpenPanes
 from tamis.operators.windows.pane_rows import PaneRows
+from tamis.operators.windows.partials import partials
 from tamis.operators.windows.table import Places
 from tamis.plan.model import PartialAggregation, TopicPlan
 from tamis.recordings.typed import Recording
@@ -68,6 +76,7 @@ class _Replay:
         self._key = [names.index(name) for name in key]
         self._partition_of: dict[tuple[Any, ...], int] = {}
         self._open = OpenPanes(sent.grouping)
+        self._separate = any(partial.each for partial in partials(sent.grouping.aggregates))
 
     def cuts(
         self, times: Places, taken: np.ndarray, columns: Columns, delay: int
@@ -98,7 +107,8 @@ class _Replay:
             at, now = upto, commit if upto == whole else _commit(int(times[upto - 1]))
             if at < len(times) and _commit(int(times[at])) <= now:
                 continue  # more readings come before this commit
-            full = opened is not None and (now - opened > FULL_EVERY or open_.rows > MOST_ROWS)
+            large = self._separate and open_.bytes > MOST_SEPARATE_BYTES
+            full = opened is not None and (large or now - opened > FULL_EVERY or open_.rows > MOST_ROWS)
             bound = int(reached[at - 1])
             if full or bound > time:
                 parts, time = parts_of(open_.bytes), max(bound, time)

@@ -12,7 +12,7 @@ from tamis.expressions.nodes import Expr
 from tamis.expressions.vectors import Mask
 from tamis.operators.time_join.replay import retained_rows
 from tamis.persistent.dicts import PersistentDict
-from tamis.plan.model import Plan, StreamPlan
+from tamis.plan.model import Plan, StreamPlan, TopicPlan
 from tamis.plan.omission import filters_before_calls
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.cut_replay import SentCuts, replayed_cuts
@@ -61,6 +61,14 @@ def retained_by_edges(
         for stream in plan_alone(alert, catalog).streams
         if stream.topics and stream.name in recordings
     }
+
+
+def partial_topic(alert: AlertDef, catalog: Catalog) -> TopicPlan | None:
+    """The topic of partial aggregates that edges publish for the alert alone; None if they publish readings.
+    `alert` must be accepted.
+    """
+    topics = (topic for stream in plan_alone(alert, catalog).streams for topic in stream.topics)
+    return next((topic for topic in topics if topic.partials is not None), None)
 
 
 def plan_alone(alert: AlertDef, catalog: Catalog) -> Plan:

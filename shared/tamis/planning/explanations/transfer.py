@@ -61,7 +61,7 @@ class Transfer:
             return
         bound = self.bound
         if bound.most.rows == math.inf:
-            cuts = f"a shard sends them at most {bound.cuts} times a minute"
+            cuts = f"a shard sends them about {_number(bound.expected_cuts)} times a minute"
             lacking = f": {self.undeclared}" if self.undeclared else ""
             yield f"{cuts}; nothing limits the rows{lacking}"
             return

@@ -15,7 +15,10 @@ def partial_aggregates(
 ) -> PlanOperator:
     """The operator that aggregates the readings of a scan for a topic."""
     cuts = most_cuts(sent.grids, stream.delay)
-    every = f"at most {cuts} cuts a minute, of which one in {FULL_EVERY // MINUTE} minutes has all readings"
+    every = (
+        f"at most {cuts} cuts a minute, besides those for late readings and for memory; one in"
+        f" {FULL_EVERY // MINUTE} minutes has all readings"
+    )
     panes = most_open_panes(sent.grids, stream.delay)
     entries = entries_of_pane(plan, topic, sent)
     formula = f"{panes} (open panes) * {'entries of a pane' if entries is None else f'{entries} entries'}"

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from tamis.messaging.topics import number_of
+from tamis.operators.cuts.chain import START_OF_TIME, CutChain, Drawing
+from tamis.operators.cuts.cut import CutsCommit
 from tamis.operators.time_join.filter_dispatch import Bools
 from tamis.plan.model import PaneGrid, Plan, StreamPlan, TopicPlan
 from tamis_edge.core.commit import Commit
-from tamis_edge.core.cuts.chain import START_OF_TIME, CutChain, Drawing
-from tamis_edge.core.cuts.cut import CutsCommit
 from tamis_edge.core.cuts.records import CutOrigin, cut_records
 from tamis_edge.core.rows import Batch
 
@@ -163,12 +163,12 @@ class PartialTopics:
         self._before_chains = {}
         return True
 
-    def draw(self, next_offset: int, watermark: int, now: int) -> None:
-        """Draw the cuts that are due, for a commit."""
+    def draw(self, next_offset: int, watermark: int, born: int, now: int) -> None:
+        """Draw the cuts that are due, for a commit. `born`: as in `Commit`."""
         reached = max(watermark, self._watermark)
         for chain in self._chains.values():
             full = self.full or self._changing
-            at = Drawing(self._number, next_offset, reached, self._version, full, now)
+            at = Drawing(self._number, next_offset, reached, self._version, born, full, now)
             self._number += chain.draw(at)
 
     def done(self, next_offset: int) -> int:

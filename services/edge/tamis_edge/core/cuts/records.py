@@ -11,12 +11,12 @@ import numpy as np
 from tamis.expressions.vectors import Vector
 from tamis.messaging.records import ENVELOPE
 from tamis.omission.columns import Int64s
+from tamis.operators.cuts.chain import CutChain, Sending
 from tamis.operators.windows.cut_policy import part_of
 from tamis.operators.windows.pane_documents import to_document
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.plan.nodes import Grouping
 from tamis.plan.wire import wire_type
-from tamis_edge.core.cuts.chain import CutChain, Sending
 from tamis_edge.core.records import MessageKeys
 
 
@@ -54,7 +54,7 @@ def cut_records(
     for number in np.unique(place).tolist():
         at_partition, part = divmod(number, cut.parts)
         own = rows.take(np.flatnonzero(place == number))
-        head = {**envelope, "place": [born + cut.number, part]}
+        head = {**envelope, "place": [cut.place, part]}
         document = {**to_document(own, grouping), "grouping": form, ENVELOPE: head}
         yield at_partition, msgspec.json.encode(document)
 

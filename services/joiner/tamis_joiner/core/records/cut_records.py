@@ -33,7 +33,6 @@ class CutRecord:
     since: int
     before: tuple[int, int]
     reached: tuple[int, int]
-    full: bool
     document: Mapping[str, Any]
 
 
@@ -51,8 +50,8 @@ def cut_record(row: int, envelope: Mapping[str, Any], document: Mapping[str, Any
     """The record at `row`, from its envelope and the rest. Raises ValueError, KeyError or TypeError if it
     isn't one of an edge.
     """
-    shard, full = envelope["shard"], envelope.get("full", False)
-    if type(shard) is not str or type(full) is not bool:
+    shard = envelope["shard"]
+    if type(shard) is not str:
         raise TypeError("shard")
     numbers = [envelope["plan"], envelope["form"], envelope["since"]]
     pairs = [envelope["place"], envelope["from"], envelope["to"]]
@@ -63,7 +62,7 @@ def cut_record(row: int, envelope: Mapping[str, Any], document: Mapping[str, Any
         raise TypeError("place")
     version, form, since, *(number, part, *corners) = numbers
     before, reached = (corners[0], corners[1]), (corners[2], corners[3])
-    return CutRecord(row, shard, version, form, (number, part), since, before, reached, full, document)
+    return CutRecord(row, shard, version, form, (number, part), since, before, reached, document)
 
 
 def arrived_cut(topic: str, record: CutRecord) -> ArrivedCut:

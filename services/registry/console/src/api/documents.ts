@@ -120,6 +120,7 @@ export interface JoinerPartition {
   plan: number;
   time: Whole;
   frontier: Whole | null;
+  behind: Whole | null;
   tuples: Whole;
   bytes: Whole;
   parked: Whole;
@@ -129,6 +130,7 @@ export interface JoinerTopic {
   topic: string;
   stream: string;
   frontier: Whole | null;
+  behind: Whole | null;
   tuples: Whole;
   bytes: Whole;
   slowest: { shard: string; watermark: Whole } | null;

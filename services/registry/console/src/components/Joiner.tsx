@@ -81,7 +81,7 @@ function Partitions({ rows }: { rows: JoinerPartition[] }) {
         columns={[
           { heading: "Partition", head: true, number: true, cell: ({ partition }) => partition },
           { heading: "Complete up to", cell: ({ frontier }) => <Time at={frontier} /> },
-          { heading: "Behind its clock", number: true, cell: ({ time, frontier }) => lag(time, frontier) },
+          { heading: "Behind its clock", number: true, cell: ({ behind }) => (behind === null ? "–" : roughly(BigInt(behind))) },
           { heading: "Live tuples", number: true, cell: ({ tuples }) => whole(tuples) },
           { heading: "Memory", number: true, cell: (one) => bytes(one.bytes) },
           { heading: "Plan", number: true, cell: ({ plan }) => plan },
@@ -122,8 +122,4 @@ function Topics({ rows }: { rows: JoinerTopic[] }) {
 /** Says that some rows are left out. */
 function more(rows: unknown[]) {
   return rows.length > MOST && <span class="muted"> (the {MOST} that have come least far, of {whole(rows.length)})</span>;
-}
-
-function lag(time: JoinerPartition["time"], frontier: JoinerPartition["frontier"]) {
-  return frontier === null ? "–" : roughly(BigInt(time) - BigInt(frontier));
 }

@@ -12,6 +12,7 @@ const MEANINGS: [decision: string, meaning: string][] = [
   ["published", "sent to topics, because an alert can need it"],
   ["omitted", "not sent: readings around it give the same alarms"],
   ["filtered", "not sent: no filter lets it pass"],
+  ["aggregated", "sent in sums and counts of windows, not by itself"],
   ["late", "sent, though it came after the watermark"],
   ["dead", "refused, and put to the dead letters"],
 ];

@@ -16,6 +16,14 @@ export function slowestFirst<T extends { frontier: Whole | null }>(all: T[]): T[
   });
 }
 
+/** As `slowestFirst`, but a topic isn't slow while it waits for the end of a pane. */
+function mostBehindFirst(topics: JoinerTopic[]): JoinerTopic[] {
+  return slowestFirst(topics).sort((a, b) => {
+    if (a.behind === null || b.behind === null) return Number(a.behind !== null) - Number(b.behind !== null);
+    return a.behind > b.behind ? -1 : a.behind < b.behind ? 1 : 0;
+  });
+}
+
 /** The partition and the topic that hold the joiner back, with the reasons, as sentences. Nothing but itself holds back
  * a joiner that is silent.
  */
@@ -37,7 +45,7 @@ function behindOthers(partitions: JoinerPartition[]): string[] {
 function waiting(topics: JoinerTopic[]): string[] {
   // Nothing waits for a topic whose shards are all gone.
   const waitedFor = topics.filter(({ frontier, slowest, why }) => frontier === null || slowest !== null || why.length > 0);
-  const [topic] = slowestFirst(waitedFor.length > 0 ? waitedFor : topics);
+  const [topic] = mostBehindFirst(waitedFor.length > 0 ? waitedFor : topics);
   if (topic === undefined) return [];
   const at = topic.frontier === null ? "it has no event time yet" : `it is complete up to ${iso(topic.frontier)}`;
   const found = [`Topic ${topic.topic} of stream ${topic.stream} has come least far: ${at}.`];

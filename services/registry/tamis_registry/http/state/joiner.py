@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI
@@ -12,6 +12,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from tamis.messaging.records import Frontier, StreamState
+from tamis.operators.windows.boundaries import rightly_behind
 from tamis.plan.model import Definition, StandingQuery, StreamPlan
 from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.heartbeats import SECOND, joiner_process, joiner_reported
@@ -21,6 +22,10 @@ from tamis_registry.http.common.parts import as_json
 from tamis_registry.registry_loop import RegistryLoop
 
 _TUPLES = Field(description="Retained tuples in its state")
+_BEHIND = Field(
+    description="Microseconds by which event time lies behind the joiner's clock, beyond what partial "
+    "aggregates wait for: a pane and the delay of their stream; null if not known yet"
+)
 
 
 class JoinerPartition(TypedDict):
@@ -32,6 +37,7 @@ class JoinerPartition(TypedDict):
     frontier: Annotated[
         int | None, Field(description="Alarms below this event time are complete; null if not known yet")
     ]
+    behind: Annotated[int | None, _BEHIND]
     tuples: Annotated[int, _TUPLES]
     bytes: int
     parked: Annotated[int, Field(description="Records that wait for a newer plan")]
@@ -50,6 +56,7 @@ class JoinerTopic(TypedDict):
     topic: str
     stream: str
     frontier: Annotated[int | None, Field(description="The least one; null until each partition has one")]
+    behind: Annotated[int | None, _BEHIND]
     tuples: Annotated[int, _TUPLES]
     bytes: int
     slowest: Annotated[
@@ -121,6 +128,7 @@ def joiner_document(view: View) -> dict[str, Any]:
     why = _why(view, frontiers)
     # No shard holds back a joiner that doesn't work.
     works = not view.joiner_silent and _stalled(view, known) is None
+    behind = rightly_behind(view.plan)
     reported = joiner_reported(view.seen)
     return {
         "state": _state(view, known, why),
@@ -128,9 +136,9 @@ def joiner_document(view: View) -> dict[str, Any]:
         "reported_ago": None if reported is None else max(0, view.now - reported) // SECOND,
         "process": joiner_process(view.seen),
         "plan": view.joined,
-        "partitions": [_partition(one) for one in known],
+        "partitions": [_partition(one, behind) for one in known],
         "topics": [
-            _topic(view, stream, topic.name, known, works)
+            _topic(view, stream, topic.name, known, works=works, behind=behind.get(topic.name, 0))
             for stream in view.plan.streams
             for topic in stream.topics
         ],
@@ -178,22 +186,28 @@ def _why(view: View, frontiers: list[Frontier | None]) -> list[str]:
     return list(named(why))
 
 
-def _partition(one: Frontier) -> dict[str, Any]:
-    frontiers = [state.frontier for state in one.topics.values() if not state.void]
+def _partition(one: Frontier, behind: Mapping[str, int]) -> dict[str, Any]:
+    """`behind`: by topic of partial aggregates, how far its frontier may lie behind."""
+    reached = {topic: state.frontier for topic, state in one.topics.items() if not state.void}
+    frontiers = reached.values()
+    lags = [one.time - at - behind.get(topic, 0) for topic, at in reached.items() if at is not None]
     return {
         "partition": one.partition,
         "plan": one.plan,
         "time": one.time,
         "frontier": None if None in frontiers else min((f for f in frontiers if f is not None), default=None),
+        "behind": None if None in frontiers or not lags else max(0, *lags),
         "tuples": sum(state.tuples for state in one.topics.values()),
         "bytes": sum(state.bytes for state in one.topics.values()),
         "parked": one.parked,
     }
 
 
-def _topic(view: View, stream: StreamPlan, topic: str, known: list[Frontier], works: bool) -> dict[str, Any]:
+def _topic(
+    view: View, stream: StreamPlan, topic: str, known: list[Frontier], *, works: bool, behind: int
+) -> dict[str, Any]:
     """A topic over all partitions. Its frontier is the least one, which every partition has reached. Shards
-    hold it back only if the joiner `works`.
+    hold it back only if the joiner `works`. `behind`: it may lie behind so far.
     """
     states = [one.topics[topic] for one in known if topic in one.topics]
     reached = [state.frontier for state in states if state.frontier is not None]
@@ -202,6 +216,7 @@ def _topic(view: View, stream: StreamPlan, topic: str, known: list[Frontier], wo
         "topic": topic,
         "stream": stream.shards_of,
         "frontier": min(reached) if whole else None,
+        "behind": max(0, max(one.time for one in known) - min(reached) - behind) if whole else None,
         "tuples": sum(state.tuples for state in states),
         "bytes": sum(state.bytes for state in states),
         "slowest": _slowest(view, stream) if works else None,

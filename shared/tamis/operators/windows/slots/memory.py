@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tamis.expressions.nodes import Type
 from tamis.operators.windows.partials import partials
 from tamis.operators.windows.slots.build import slot_aggregates
 from tamis.operators.windows.slots.tables import MOST_WAITING, SlotTables
@@ -25,9 +26,10 @@ def most_bytes(grouping: Grouping, rows: int, groups: int, values: int) -> int:
     for partial in partials(grouping.aggregates):
         (aggregates,) = slot_aggregates([partial])
         aggregates.keep(np.empty(0, np.int64), _LEAST)
-        held += aggregates.bytes * slots // _LEAST
+        held += aggregates.bytes * (max(_LEAST, 2 * values) if partial.each else slots) // _LEAST
         if isinstance(aggregates, SlotTables):
-            entries = values if partial.each else rows
             # A table and the entries that wait for it, each with three keys and a measure.
-            held += (3 * entries + MOST_WAITING) * (4 * 8 + _TEXT)
+            held += (3 * rows + MOST_WAITING) * (4 * 8 + _TEXT)
+        elif partial.each and partial.column is not None and partial.column.type is Type.VARCHAR:
+            held += values * _TEXT
     return held + groups * (1 + len(grouping.by)) * _TEXT

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
+from tamis.expressions.vectors import Columns, Vector
 from tamis.messaging.records import END_OF_TIME
 from tamis.omission.columns import Int64s
+from tamis.operators.cuts.cut import ChainCommit, Cut
 from tamis.operators.time_join.filter_dispatch import Bools, Dispatch
 from tamis.operators.windows.boundaries import last_boundary, pane_starts
 from tamis.operators.windows.cut_policy import FULL_EVERY, MOST_ROWS, MOST_SEPARATE_BYTES, parts_of
@@ -16,21 +19,47 @@ from tamis.operators.windows.pane_rows import PaneRows
 from tamis.operators.windows.partials import partials
 from tamis.plan.model import PaneGrid, PartialAggregation, TopicPlan
 from tamis.plan.nodes import Grouping
-from tamis_edge.core.cuts.cut import ChainCommit, Cut
-from tamis_edge.core.rows import Batch
 
 START_OF_TIME = -(2**62)
 
 
+class Readings(Protocol):
+    """Decoded readings of one shard in the order of their offsets, which may have gaps. Times are
+    microseconds.
+    """
+
+    @property
+    def columns(self) -> Mapping[str, Vector]:
+        """All columns of the stream, by name."""
+
+    @property
+    def times(self) -> Int64s:
+        """The event times."""
+
+    @property
+    def offsets(self) -> Int64s:
+        """The offsets, ascending."""
+
+    def __len__(self) -> int: ...
+
+    def view(self) -> Columns:
+        """The columns with the empty alias."""
+
+    def take(self, rows: np.ndarray) -> Self:
+        """The readings with these numbers."""
+
+
 class Drawing(NamedTuple):
-    """What decides the next cut. `next`: the offset of the next reading. `number`: that of the last cut on
-    any topic. `full`: all readings shall be sent. Times are microseconds, `now` by the clock.
+    """The circumstances that decide the next cut. `next`: the offset of the next reading. `number`: that of
+    the last cut on any topic. `born`: as in the edge's commits. `full`: all readings shall be sent. Times are
+    microseconds, and `now` is by the clock.
     """
 
     number: int
     next: int
     watermark: int
     version: int
+    born: int
     full: bool
     now: int
 
@@ -83,7 +112,7 @@ class CutChain:
 
     # ---- readings
 
-    def take(self, batch: Batch, now: int) -> Bools:
+    def take(self, batch: Readings, now: int) -> Bools:
         """Take readings in the order of their offsets; returns those that pass the filter. Those that were
         sent before are read again for other topics only.
         """
@@ -101,7 +130,7 @@ class CutChain:
         self._add(batch, np.flatnonzero(unsent), now)
         return passing
 
-    def _add(self, batch: Batch, rows: Int64s, now: int) -> None:
+    def _add(self, batch: Readings, rows: Int64s, now: int) -> None:
         if not len(rows) or not self._grids:
             return
         assert self._wanted is not None
@@ -181,7 +210,7 @@ class CutChain:
         full = at.full or self._is_due(at.now)
         if time == self._last.time and not (full and self._first) and not self._late:
             return False
-        self._pending = Cut(at.number + 1, at.next, time, full, self._parts(), at.version)
+        self._pending = Cut(at.number + 1, at.next, time, full, self._parts(), at.version, at.born)
         self._take_rows(self._pending)
         return True
 

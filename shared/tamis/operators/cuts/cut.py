@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 class Cut(NamedTuple):
     """A cut sends all readings before `offset` with an event time before `time` that no earlier cut has sent;
     a `full` one those of every time. Its groups are divided into `parts`, and it counts under plan `version`.
+    Its place is `born` plus its number. It keeps this place if its source is made anew, and so `born` of the
+    shard changes.
     """
 
     number: int
@@ -18,6 +20,12 @@ class Cut(NamedTuple):
     full: bool
     parts: int
     version: int
+    born: int
+
+    @property
+    def place(self) -> int:
+        """Its place among the cuts of the shard."""
+        return self.born + self.number
 
 
 class ChainCommit(NamedTuple):
@@ -51,7 +59,7 @@ class CutsCommit:
     chains: Mapping[int, ChainCommit]
 
     def to_json(self) -> list[Any]:
-        """Short, since a broker limits what it keeps with an offset: about 110 bytes for each topic."""
+        """Short, since a broker limits what it keeps with an offset: about 130 bytes for each topic."""
         chains = {str(topic): [*chain[:5], *(chain.pending or ())] for topic, chain in self.chains.items()}
         return [self.decided, self.form, self.number, chains]
 
