@@ -245,18 +245,20 @@ def show(outcome: Outcome, verdicts: Sequence[Verdict], console: Console) -> Non
 
 def _streams(outcome: Outcome, console: Console) -> None:
     """A line for each stream, and below it a line for each edge; at most 80 columns wide, as in a pipe."""
-    head = ("stream", "tuples", *_DECISIONS, "retained")
+    some = {decision for counts in outcome.decisions.values() for decision in counts if counts[decision]}
+    decisions = [decision for decision in _DECISIONS if decision != "aggregated" or decision in some]
+    head = ("stream", "tuples", *decisions, "retained")
     table = Table(*head, box=box.SIMPLE_HEAD, title="What the edges did")
     for stream in dict.fromkeys(stream for stream, _ in outcome.decisions):
         edges = {edge: counts for (of, edge), counts in outcome.decisions.items() if of == stream}
-        whole = {d: sum(counts.get(d, 0) for counts in edges.values()) for d in _DECISIONS}
+        whole = {d: sum(counts.get(d, 0) for counts in edges.values()) for d in decisions}
         for name, counts in {
             stream: whole,
             **{f" {edge}": counts for edge, counts in edges.items()},
         }.items():
             seen = sum(counts.values())
             share = f"{counts.get('published', 0) / seen:.1%}" if seen else "-"
-            table.add_row(name, f"{seen:,}", *(f"{counts.get(d, 0):,}" for d in _DECISIONS), share)
+            table.add_row(name, f"{seen:,}", *(f"{counts.get(d, 0):,}" for d in decisions), share)
     console.print(table)
 
 
