@@ -14,6 +14,7 @@ from tests.model.kafka import decode_once
 from tamis.certificates.certify import Certificate, Unproven, certify
 from tamis.declarations.streams import StreamDef
 from tamis.messaging.records import Ack, Frontier
+from tamis.plan.model import partial_topics
 from tamis.planning.incremental import Built, plan_for
 from tamis.query.model import Catalog, Statement
 from tamis.query.parse import parse
@@ -99,8 +100,7 @@ class Office:
         state = before.draft() if before else State(world.inputs.partitions)
         greatest = max((orjson.loads(log[-1])["version"] for log in world.plans if log), default=0)
         newest = [log[-1] for log in world.plans if log and orjson.loads(log[-1])["version"] == greatest]
-        streams = decode_once(newest[0]).streams if newest else ()
-        partials = any(topic.partials is not None for stream in streams for topic in stream.topics)
+        partials = partial_topics(decode_once(newest[0])) if newest else ()
         self.registry = Registry(self._planner, state, before, greatest, world.now, partials=partials)
         for ack in world.acks:
             self.registry.hear(ack, None)

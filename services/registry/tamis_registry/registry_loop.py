@@ -25,7 +25,7 @@ from tamis_registry.kafka.store import FencedError, LostTransactionError, Store
 from tamis_registry.plans import History, Origin, PendingPlan
 from tamis_registry.startup import (
     fleet_partitions,
-    has_partials,
+    newest_partials,
     recover_reports,
     remove_unreadable_plans,
     repair_statements,
@@ -163,7 +163,7 @@ class RegistryLoop:
         state = before.draft() if before else State(partitions)
         state.owner = self._owner
         greatest = found.plans.greatest
-        partials = has_partials(found.plans)
+        partials = newest_partials(found.plans)
         registry = Registry(self._planner, state, before, greatest, _now(), partials=partials)
         recover_reports(registry, found, self._reports)
         lost = statements_lost(before, found.plans)

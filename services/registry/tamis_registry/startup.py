@@ -6,6 +6,7 @@ from tamis.errors import InputError
 from tamis.messaging.topic_reader import Record
 from tamis.messaging.topics import ACKS, FRONTIERS, HEARTBEATS, SILENCES, SKETCHES
 from tamis.plan.json_form import decode_plan
+from tamis.plan.model import partial_topics
 from tamis.telemetry import Metrics, get_logger
 from tamis_registry.core.registry import Registry
 from tamis_registry.core.state.model import State
@@ -84,14 +85,13 @@ def statements_lost(before: State | None, plans: History) -> bool:
         return False  # of another release, which has to be replaced
 
 
-def has_partials(plans: History) -> bool:
-    """True if the newest plan has partial aggregates."""
+def newest_partials(plans: History) -> frozenset[str]:
+    """The topics of the newest plan that have partial aggregates."""
     document = plans.get(plans.greatest)
     try:
-        streams = () if document is None else decode_plan(document).streams
+        return frozenset() if document is None else partial_topics(decode_plan(document))
     except InputError:
-        return False  # of another release, which has to be replaced
-    return any(topic.partials is not None for stream in streams for topic in stream.topics)
+        return frozenset()  # of another release, which has to be replaced
 
 
 def recover_reports(registry: Registry, found: Recovered, reports: Reports) -> None:

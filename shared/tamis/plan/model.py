@@ -329,3 +329,8 @@ class Plan:
     def watched(self, base: str) -> tuple[StreamPlan, ...]:
         """The watched streams of a raw stream."""
         return tuple(stream for stream in self.streams if stream.base == base)
+
+
+def partial_topics(plan: Plan) -> frozenset[str]:
+    """The topics that have partial aggregates."""
+    return frozenset(topic.name for s in plan.streams for topic in s.topics if topic.partials is not None)

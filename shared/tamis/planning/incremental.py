@@ -11,7 +11,7 @@ changed readers, and the plan is the same as one that is built from nothing.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -32,7 +32,7 @@ from tamis.planning.topic_readers import (
 )
 from tamis.query.model import AlertDef, Catalog
 from tamis.sharing.selectivity import SelectivityEstimator, StreamStatistics
-from tamis.sharing.topic_assignment import Topic, TopicAssignment
+from tamis.sharing.topic_assignment import MOST_PARTIAL, Topic, TopicAssignment
 from tamis.sharing.topic_choice import Choice, ReadRequest, TopicId, TopicKey
 from tamis.sharing.topic_plans import SharedTopic, Subscription
 
@@ -130,14 +130,15 @@ def plan_for(
     shard_streams: Mapping[str, str],
     statistics: Mapping[str, StreamStatistics] | None = None,
     derived_numbers: Mapping[str, DerivedNumber] | None = None,
-    partials: bool = True,
+    partials: Collection[str] | None = (),
     before: Built | None = None,
 ) -> Built:
     """The plan `version` for the readers of `sources`.
 
     `derived_numbers`: for each derived stream whose topic the joiner reads, the number of its topic.
-    `statistics`: observed readings by stream, used to choose topics for new readers. `partials`: edges and
-    joiner can exchange partial aggregates. `before`: any earlier plan with its parts.
+    `statistics`: observed readings by stream, used to choose topics for new readers. `partials`: the
+    topics that had partial aggregates in the plan before, which keep them; None if edges and joiner can't
+    exchange any. `before`: any earlier plan with its parts.
 
     Raises NotAcceptedError if an alert or a derived stream of the catalogue is not accepted.
     """
@@ -164,9 +165,10 @@ def plan_for(
     standing = parts.standing.changed(diff, [one if isinstance(one, StandingQuery) else None for one in made])
     former = parts.former.changed(diff, [(one and one.former) or None for one in current])
     topics = _topics(catalog, readers, assignment, parts.topics)
+    aggregated = _aggregated(topics, partials)
     planned = stream_plans(
         catalog,
-        {topic: _with_partials(shared.plan, retiring, partials) for topic, shared in topics.items()},
+        {topic: _with_partials(shared.plan, retiring, aggregated) for topic, shared in topics.items()},
         derived,
         former_columns(catalog, former.present),
         parts.planned,
@@ -201,7 +203,7 @@ def plan_for(
         assignment.assigned,
         assignment.choices,
         assignment.outside,
-        partials,
+        partials is not None,
         parts,
     )
 
@@ -276,9 +278,21 @@ def _reader(source: ReaderSource, catalog: Catalog) -> Reader | None:
     return reader
 
 
-def _with_partials(topic: TopicPlan, retiring: Mapping[str, int], partials: bool) -> TopicPlan:
-    """The topic with partial aggregates if they are possible: its queries count until they are replaced."""
-    if topic.partials is None or not partials:
+def _aggregated(topics: Mapping[Topic, SharedTopic], before: Collection[str] | None) -> set[str]:
+    """The names of the topics that have partial aggregates: those that had them `before`, and of each stream
+    others up to the limit. Edges can't go back to tuples, because they need the form of what they have open.
+    """
+    names: dict[str, list[tuple[bool, int, str]]] = {}
+    for (key, number), shared in topics.items():
+        if before is not None and shared.plan.partials is not None and isinstance(number, int):
+            name = shared.plan.name
+            names.setdefault(key[0], []).append((name not in before, number, name))
+    return {name for ranked in names.values() for _, _, name in sorted(ranked)[:MOST_PARTIAL]}
+
+
+def _with_partials(topic: TopicPlan, retiring: Mapping[str, int], aggregated: Collection[str]) -> TopicPlan:
+    """The topic with partial aggregates if it has any: its queries count until they are replaced."""
+    if topic.partials is None or topic.name not in aggregated:
         return topic if topic.partials is None else replace(topic, partials=None)
     grids = topic.partials.grids
     if not any(grid.query in retiring for grid in grids):

@@ -232,8 +232,7 @@ class TopicAssignment:
         candidates = [load.candidate for load in loads.values()]
         topic, share, cost = CandidateTopics(candidates, need.lower.shape[1]).choose(need, request.subscriber)
         covered = topic is not None and loads[topic.number].covers(request)
-        if request.groups is not None and not covered and len(partial) < MOST_PARTIAL:
-            # Partial aggregates are never more than readings, which no topic has that this one could read.
+        if request.groups is not None and not covered and self._partial_topics(request) < MOST_PARTIAL:
             return Choice(self._free_number(request), "own", 0.0, need.share, basis, partial=True)
         if not covered and cost < _TIE:
             # Conditions of which nothing is known are taken to let every tuple pass. A topic with all tuples
@@ -251,6 +250,16 @@ class TopicAssignment:
     def _partial_form(self, key: TopicKey, number: TopicId) -> PartialForm | None:
         """Filter and groups of a topic with partial aggregates; None for one with tuples."""
         return partial_form(self.requests_of(key, number))
+
+    def _partial_topics(self, request: ReadRequest) -> int:
+        """The number of topics of the request's stream whose readers agree in partial aggregates."""
+        stream = request.key[0]
+        return sum(
+            self._partial_form(key, number) is not None
+            for key, numbered in self.requests.items()
+            if key[0] == stream
+            for number in numbered
+        )
 
     def _cheapest_derived(self, request: ReadRequest, cost: float) -> DerivedSource | None:
         """The derived stream that serves a request at the least cost, if it costs less than `cost`.

@@ -146,7 +146,7 @@ class Registry:
             since={SHARD: 1},
             shard_streams={SHARD: "air"},
             derived_numbers={},
-            partials=self.partials,
+            partials=() if self.partials else None,
         )
         self._numbers = built.topic_numbers
         self._assigned |= built.assigned

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -52,7 +52,7 @@ def build(
     shard_streams: Mapping[str, str],
     statistics: Mapping[str, StreamStatistics],
     derived_numbers: Mapping[str, DerivedNumber],
-    partials: bool,
+    partials: Collection[str] | None,
     before: Built | None,
 ) -> Built:
     """One topic per stream, read by every definition whole."""
@@ -80,7 +80,7 @@ def build(
     )
     definitions = tuple(_definition(alert, n, topics, keys) for alert, n in running)
     plan = Plan(version, partitions, streams, definitions, dict(since), dict(shard_streams), dict(retiring))
-    return Built(plan, numbers, partials=partials)
+    return Built(plan, numbers, partials=partials is not None)
 
 
 def _definition(

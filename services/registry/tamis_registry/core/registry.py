@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -13,7 +13,7 @@ from tamis.identity_cache import IdentityCache
 from tamis.messaging.heartbeats import Heartbeat
 from tamis.messaging.records import Ack, Frontier, Observation
 from tamis.plan.document import PlanDocument
-from tamis.plan.model import Plan
+from tamis.plan.model import Plan, partial_topics
 from tamis.planning.incremental import Built
 from tamis.query.model import AlertDef, Catalog, Redefine, Statement
 from tamis_registry.core.leases import end, expired, take
@@ -59,13 +59,13 @@ class Registry:
         greatest: int,
         now: int,
         *,
-        partials: bool = False,
+        partials: Collection[str] = (),
     ) -> None:
         """Start from the state that the topics hold.
 
         `found`: the state as the topics hold it (None at the first start of the fleet); `greatest`: the
-        greatest plan version in any partition of the plan topic (`fresh_version`). `partials`: the newest
-        plan has partial aggregates.
+        greatest plan version in any partition of the plan topic (`fresh_version`). `partials`: the
+        topics of the newest plan that have partial aggregates.
         """
         self._planner = planner
         self._found = found
@@ -79,7 +79,7 @@ class Registry:
         self._finals: set[Final] = set()
         self._built: Built | None = None
         self._written: PlanDocument | None = None
-        self._partials = partials
+        self._partials: Collection[str] | None = partials or None
         self._unproven = IdentityCache[bool]()
         self._next_reports = NextReports()
         self.silences = Silences()
@@ -280,7 +280,8 @@ class Registry:
         gone = membership.declare_gone(draft, self.seen, now, n)
         came = membership.list_waiting(draft, self.seen, now, n)
         if not (left or gone or came):
-            if self._built is not None and self._built.waits_for_partials and self._takes_partials(draft):
+            waits = self._built is not None and self._built.waits_for_partials
+            if waits and self._aggregated(draft) is not None:
                 return self._change(draft, now, ("all services can exchange partial aggregates",))
             if done := self.silences.over(now):
                 return Change(self.state, {}, silences=done)
@@ -313,20 +314,22 @@ class Registry:
 
     # ----
 
-    def _takes_partials(self, draft: State) -> bool:
-        """True if plans may have partial aggregates: all services can exchange them. A plan that had them
-        always has them, because edges can't rebuild what they have open without it.
+    def _aggregated(self, draft: State) -> Collection[str] | None:
+        """The topics that have partial aggregates now; None until all services can exchange them. From then
+        on they can: a plan that had them always has them.
         """
-        if not self._partials:
+        if self._built is not None and self._built.partials:
+            self._partials = partial_topics(self.plan)
+        elif self._partials is None:
             listed = (name for name, shard in draft.shards.items() if shard.since is not None)
-            self._partials = self.seen.takes_partials(listed)
+            self._partials = frozenset() if self.seen.takes_partials(listed) else None
         return self._partials
 
     def _change(self, draft: State, now: int, why: tuple[str, ...], always: bool = False) -> Change:
         n = draft.version + 1
         forget_unread(draft)
         membership.list_waiting(draft, self.seen, now, n)
-        built = plan_draft(self._planner, draft, n, self._built, partials=self._takes_partials(draft))
+        built = plan_draft(self._planner, draft, n, self._built, partials=self._aggregated(draft))
         built = with_schemas(built, draft, self._planner.register)
         plan = built.plan
         if not always and replace(plan, version=self.plan.version) == self.plan:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tamis.plan.model import partial_topics
 from tamis.planning.incremental import Built
 from tamis.query.model import Catalog, Redefine, Statement
 from tamis_registry.core.leases import take
@@ -97,5 +98,7 @@ class Snapshot:
         return self.state, self.state.leases[lease.id]
 
     def _planned(self, draft: State, n: int) -> Built:
-        partials = self.before is None or self.before.partials
+        partials: frozenset[str] | None = frozenset()
+        if self.before is not None:
+            partials = partial_topics(self.before.plan) if self.before.partials else None
         return plan_draft(self.planner, draft, n, self.before, partials=partials)

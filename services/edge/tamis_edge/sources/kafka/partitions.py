@@ -37,14 +37,14 @@ class GroupCommits:
     commit concerns neither the new shard nor its first commit; offset and metadata tell the two commits
     apart.
 
-    `unknown`: a commit of a shard with partial aggregates failed, and may still be stored. Another run must
-    begin from what is stored, in a new generation of the group, whose broker refuses the old commit.
+    `unknown`: why a commit of a shard with partial aggregates failed, which may still be stored. Another run
+    must begin from what is stored, in a new generation of the group, whose broker refuses the old commit.
     """
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
         self._lock = threading.Lock()
-        self.unknown = False
+        self.unknown: str | None = None
         self._pending: dict[int, tuple[KafkaShard, Commit, Future[None]]] = {}
 
     def commit(self, consumer: Consumer, shard: KafkaShard, commit: Commit) -> Future[None]:
@@ -75,7 +75,7 @@ class GroupCommits:
             del self._pending[at.partition]
         shard, commit, done = pending
         if fault is not None:
-            self.unknown |= commit.cuts is not None
+            self.unknown = fault if commit.cuts is not None else self.unknown
             done.set_exception(UnavailableError(f"the commit failed: {fault}", where=self._topic))
             return
         shard.commit_is(commit)

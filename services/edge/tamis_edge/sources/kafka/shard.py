@@ -16,6 +16,7 @@ from tamis_edge.sources.base import READ_BYTES, Delivery, Payloads
 from tamis_edge.sources.kafka.schemas import FetchedSchemas, SchemaPayloads
 
 BUFFER = 6_000  # messages of one partition that wait here before it is paused
+MANY = 1_000  # readings that a restart would read again, from which on it matters if Kafka deletes them
 STALLED = 10.0  # seconds that readings wait in Kafka without one coming before that is reported
 
 
@@ -177,10 +178,11 @@ class KafkaShard:
     @property
     def deletes_soon(self) -> bool:
         """True if Kafka may soon delete readings that a restart would read again: it has fewer before them
-        than the shard would read again.
+        than the shard would read again, which are many.
         """
         done = self._commit.done
-        return self.first is not None and done - self.first < (self.next or done) - done
+        again = (self.next or done) - done
+        return self.first is not None and again > max(MANY, done - self.first)
 
     @property
     def full(self) -> bool:

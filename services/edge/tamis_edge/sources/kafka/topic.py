@@ -124,9 +124,10 @@ class KafkaTopic(Source):
         except KafkaException as error:
             # The group's committed offsets could not be read: join it anew.
             self._join_again(str(error))
-        if self._commits.unknown:
-            self._commits.unknown = False
-            self._join_again("a commit failed, and may still be stored")
+        if self._commits.unknown is not None:
+            self._trouble = f"a commit failed, and may still be stored: {self._commits.unknown}"
+            self._commits.unknown = None
+            self._join_again(self._trouble)
         for shard in self._shards.values():
             if shard.started and not shard.paused and shard.full:
                 self.pause(shard)

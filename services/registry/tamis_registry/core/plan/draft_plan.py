@@ -7,7 +7,7 @@ of new topics are registered in the schema registry.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import numpy as np
@@ -129,9 +129,11 @@ def distance(one: Observed, other: Observed) -> float:
     return max(nulls, float(np.abs(shares[0] - shares[1]).max(initial=0.0)))
 
 
-def plan_draft(planner: Planner, draft: State, n: int, before: Built | None, *, partials: bool) -> Built:
-    """The plan `n` of a draft; the draft gets the new topics and their readers. `partials`: all services can
-    exchange partial aggregates.
+def plan_draft(
+    planner: Planner, draft: State, n: int, before: Built | None, *, partials: Collection[str] | None
+) -> Built:
+    """The plan `n` of a draft; the draft gets the new topics and their readers. `partials`: as in
+    `plan_for`.
     """
     listed = {name: shard for name, shard in draft.shards.items() if shard.since is not None}
 
