@@ -136,7 +136,7 @@ def _edge(fleet: Fleet, topics: Topics, way: Way, size: Size) -> Passed:
 
 
 def _sent(topics: Topics, topic: str) -> Sent:
-    """What is in a topic."""
+    """The records of a topic."""
     consumer = Consumer({**topics.config, "group.id": "counted", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
     left, size = topics.end(topic), 0

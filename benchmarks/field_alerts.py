@@ -28,7 +28,7 @@ MOST = 0.1
 
 @dataclass(frozen=True)
 class Sent:
-    """What edges send for one alert: `form`, and the readings that pass its filter, or are retained. `rows`
+    """Records that edges send for one alert: `form`, and the readings that pass its filter, or are retained. `rows`
     and `records` are those of partial aggregates, or the readings.
     """
 

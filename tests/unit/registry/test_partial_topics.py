@@ -1,4 +1,4 @@
-"""Which topics have partial aggregates: up to a limit of each stream, and those that had them keep them."""
+"""Topics with partial aggregates: up to a limit of each stream, and those that had them keep them."""
 
 from __future__ import annotations
 

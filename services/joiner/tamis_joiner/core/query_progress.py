@@ -1,4 +1,4 @@
-"""What a standing query has taken of each shard, so that it takes each reading once."""
+"""Progress of a standing query: the places of each shard up to which it has taken readings, each once."""
 
 from __future__ import annotations
 
