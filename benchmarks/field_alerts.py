@@ -28,8 +28,8 @@ MOST = 0.1
 
 @dataclass(frozen=True)
 class Sent:
-    """Records that edges send for one alert: `form`, and the readings that pass its filter, or are retained. `rows`
-    and `records` are those of partial aggregates, or the readings.
+    """Records that edges send for one alert: `form`, and the readings that pass its filter or are retained.
+    `rows` and `records` are those of partial aggregates, or the readings.
     """
 
     form: str
