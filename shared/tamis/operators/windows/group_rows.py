@@ -251,3 +251,11 @@ def places(window: Places, group: Places) -> Callable[[Places, Places], Places]:
     many = int(group.max(initial=0)) + 1
     known = np.searchsorted(distinct, window) * many + group
     return lambda w, g: np.searchsorted(known, np.searchsorted(distinct, w) * many + g)
+
+
+def with_computed_values(grouping: Grouping, given: Columns, size: int) -> Columns:
+    """Columns of combinations with those that the query computes from them."""
+    if not grouping.computed:
+        return given
+    computed = {(one.source, one.name): evaluate(one.expr, given, size) for one in grouping.computed}
+    return {**given, **computed}

@@ -20,10 +20,10 @@ from tamis.expressions.vectors import Columns
 from tamis.operators.contract import Batch, Rows
 from tamis.operators.state import pack_state, unpack_state
 from tamis.operators.tables import table_rows
-from tamis.operators.windows.group_rows import GroupRows
+from tamis.operators.windows.group_rows import GroupRows, with_computed_values
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.operators.windows.partials import Partial
-from tamis.operators.windows.row_joins import TableJoin, chosen, with_computed_values
+from tamis.operators.windows.row_joins import TableJoin, chosen
 from tamis.operators.windows.shared_panes import Projection
 from tamis.operators.windows.table import PartialTable, Places, concatenated
 from tamis.plan import nodes

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from tamis.expressions.vectors import Columns
+from tamis.operators.windows.group_rows import with_computed_values
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.operators.windows.partials import partials
-from tamis.operators.windows.row_joins import with_computed_values
 from tamis.operators.windows.slots.build import slot_aggregates
 from tamis.operators.windows.slots.group_codes import GroupCodes
 from tamis.operators.windows.slots.index import SlotIndex

@@ -16,7 +16,7 @@ from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.vectors import Columns, Mask, Vector
 from tamis.operators.windows.table import Places
 from tamis.plan import nodes
-from tamis.plan.nodes import Grouping, JoinStep, Scan
+from tamis.plan.nodes import JoinStep, Scan
 from tamis.recordings.typed import Recording
 
 # The most combinations that are evaluated at a time, unless a single tuple has more.
@@ -128,11 +128,3 @@ def chosen(columns_: Columns, keep: Mask) -> Columns:
     if keep.all():
         return columns_
     return {name: vector.take(keep) for name, vector in columns_.items()}
-
-
-def with_computed_values(grouping: Grouping, found: Columns, size: int) -> Columns:
-    """Columns of combinations with those that the query computes from them."""
-    if not grouping.computed:
-        return found
-    new = {(one.source, one.name): evaluate(one.expr, found, size) for one in grouping.computed}
-    return {**found, **new}

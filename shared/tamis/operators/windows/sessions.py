@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from tamis.operators.contract import Batch, Rows
 from tamis.operators.state import pack_state, unpack_state
 from tamis.operators.time_join.key_codes import DictionaryEncoder
-from tamis.operators.windows.group_rows import Counted, GroupRows, Tables, places
-from tamis.operators.windows.row_joins import TableJoin, with_computed_values
+from tamis.operators.windows.group_rows import Counted, GroupRows, Tables, places, with_computed_values
+from tamis.operators.windows.row_joins import TableJoin
 from tamis.operators.windows.table import Places
 from tamis.plan import nodes
 
