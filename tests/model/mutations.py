@@ -315,10 +315,10 @@ def stale_version() -> Patches:
     """A registry that starts doesn't look for greater versions in the plan topic (`fresh_version`)."""
     begin = registry.Registry.__init__
 
-    def mutant(self: Any, planner: Any, state: Any, *rest: Any) -> None:
+    def mutant(self: Any, planner: Any, state: Any, *rest: Any, **named: Any) -> None:
         found, greatest, now = rest
         state.version = 0
-        begin(self, planner, state, found, greatest // 2, now)
+        begin(self, planner, state, found, greatest // 2, now, **named)
 
     return [(registry.Registry, "__init__", mutant)]
 
