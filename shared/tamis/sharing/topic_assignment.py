@@ -26,7 +26,7 @@ Source = tuple[str, str]  # (reader, alias)
 Topic = tuple[TopicKey, TopicId]
 Requests = PersistentDict[Source, ReadRequest]
 
-# The topics of a stream with partial aggregates: each takes about 110 bytes of what a broker keeps with an
+# The topics of a stream with partial aggregates: each takes about 130 bytes of what a broker keeps with an
 # offset, 4,096 bytes by default.
 MOST_PARTIAL = 16
 
