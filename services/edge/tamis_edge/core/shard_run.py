@@ -161,11 +161,12 @@ class ShardRun:
     def _serve(self, plan: Plan, version: int, *, whole: bool = False) -> None:
         """Serve the topics of the plan, under this version. `whole`: nothing is omitted."""
         self._plan = plan
+        self._whole = whole
         self.partials.serve(plan, version, self.next_offset)
-        self._serve_tuples(whole=whole)
+        self._serve_tuples()
 
-    def _serve_tuples(self, *, whole: bool = False) -> None:
-        plan, aggregated = self._plan, self.partials.without_tuples
+    def _serve_tuples(self) -> None:
+        plan, whole, aggregated = self._plan, self._whole, self.partials.without_tuples
         stream = plan.stream(self.stream_name)
         self._served.serve(plan, stream, self._publish, whole=whole, without_tuples=aggregated)
         floor = self.high if self.high >= 0 else START_OF_TIME
