@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tamis.expressions.nodes import Expr
+from tamis.operators.windows.shared_panes import group_expressions
 from tamis.plan.model import PaneGrid, PartialAggregation
 from tamis.plan.nodes import (
     ApplicationTime,
@@ -77,7 +78,4 @@ def groups_of(alert: AlertDef, node: Node) -> tuple[Expr, ...] | None:
     for one that reads tuples.
     """
     partials = partial_aggregation(alert, node, 1)
-    if partials is None:
-        return None
-    computed = {one.name: one.expr for one in partials.grouping.computed}
-    return tuple(computed.get(column.name, column) for column in partials.grouping.by)
+    return None if partials is None else tuple(group_expressions(partials.grouping))
