@@ -40,6 +40,7 @@ from tamis.operators.windows.cut_policy import (
     MOST_SEPARATE_BYTES,
     parts_of,
 )
+from tamis.operators.windows.pane_document_sizes import most_document_bytes
 from tamis.operators.windows.partials import partials
 from tamis.operators.windows.slots.memory import most_bytes
 from tamis.plan.model import PaneGrid, PartialAggregation, Plan, TopicPlan
@@ -139,7 +140,8 @@ def link_bound(
             cuts += 1 + _divided(most_sent, max(least, 1))
     cuts = min(cuts, MINUTE // COMMIT_EVERY + 1)
     reached = min(partitions, groups)
-    parts = math.inf if memory == math.inf else parts_of(int(memory))
+    document = most_document_bytes(sent.grouping, open_rows, values)
+    parts = math.inf if document == math.inf else parts_of(int(document))
     minute, density = readings(MINUTE), boundaries_in(MINUTE, grids)
     full = MINUTE / FULL_EVERY
     expected_rows = min(minute, groups * (density + full * (1 + boundaries_in(delay, grids))))

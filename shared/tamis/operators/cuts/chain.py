@@ -15,6 +15,7 @@ from tamis.operators.time_join.filter_dispatch import Bools, Dispatch
 from tamis.operators.windows.boundaries import last_boundary, pane_starts
 from tamis.operators.windows.cut_policy import FULL_EVERY, MOST_ROWS, MOST_SEPARATE_BYTES, parts_of
 from tamis.operators.windows.open_panes import OpenPanes
+from tamis.operators.windows.pane_document_sizes import document_bytes
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.operators.windows.partials import partials
 from tamis.plan.model import PaneGrid, PartialAggregation, TopicPlan
@@ -210,8 +211,7 @@ class CutChain:
         full = at.full or self._is_due(at.now)
         if time == self._last.time and not (full and self._first) and not self._late:
             return False
-        self._pending = Cut(at.number + 1, at.next, time, full, self._parts(), at.version, at.born)
-        self._take_rows(self._pending)
+        self._take_rows(Cut(at.number + 1, at.next, time, full, 1, at.version, at.born))
         return True
 
     @property
@@ -229,18 +229,16 @@ class CutChain:
         large = separate and self._open.bytes > MOST_SEPARATE_BYTES
         return large or now - self._opened_at > FULL_EVERY or self._open.rows > MOST_ROWS
 
-    def _parts(self) -> int:
-        if self._open is None:
-            return 1
-        return parts_of(self._open.bytes)
-
     def _take_rows(self, cut: Cut) -> None:
         before = None if cut.full else cut.time
         panes = [pane for pane in self._first if before is None or pane < before]
         self._pending_first = min((self._first.pop(pane) for pane in panes), default=None)
         self._taken = True
+        self._pending = cut
         if panes and self._open is not None and self._form is not None:
-            self._sending = Sending(cut, self._open.take(before), self._form)
+            rows = self._open.take(before)
+            self._pending = cut._replace(parts=parts_of(document_bytes(rows, self._form)))
+            self._sending = Sending(self._pending, rows, self._form)
 
     def made_durable(self) -> None:
         """The commit with the pending cut is durable."""

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from tamis.messaging.records import canonical_key
 
-# Bytes of a record's rows: far below the limit of topics, since the size of a row is only estimated.
+# Bytes of the rows of a part: far below the limit of a record, since hashes divide groups unevenly.
 PART_BYTES = 1_000_000
 # After so many microseconds a reading that was not sent is part of a full cut, so that restarts read little
 # again.
@@ -32,7 +32,7 @@ def part_of(group: tuple[Any, ...], parts: int) -> int:
 
 
 def parts_of(size: int) -> int:
-    """The parts of a cut, if the open panes take up so many bytes.
+    """The parts of a cut whose rows take up so many bytes in a document.
 
     >>> parts_of(0), parts_of(1_000_000)
     (1, 2)

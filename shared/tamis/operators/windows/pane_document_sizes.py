@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import orjson
 
-from tamis.expressions.nodes import Type
+from tamis.difference_bounds import Bound
+from tamis.expressions.exact.sums import SCALE
+from tamis.expressions.nodes import Column, Type
 from tamis.operators.aggregates.accumulators import EXACT_SUMS
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.operators.windows.partials import Partial, partials
@@ -18,6 +20,35 @@ from tamis.plan.nodes import Grouping
 _WHOLE, _DOUBLE, _POWER = 22, 26, 7
 # The names of fields: of a document, and of a table.
 _DOCUMENT, _TABLE = 64, 128
+# Of a text whose length nobody knows.
+_TEXT = 180
+# Of exact sums of any DOUBLEs: a hexadecimal digit has four bits.
+_LONGEST = {"total": 2 * SCALE // 4 + 8 + _POWER, "squares": 4 * SCALE // 4 + 8 + _POWER}
+
+
+def document_bytes(rows: PaneRows, grouping: Grouping) -> int:
+    """A bound of the bytes of the document of rows."""
+    return frame_bytes(grouping) + int(row_bytes(rows, grouping).sum())
+
+
+def most_document_bytes(grouping: Grouping, rows: Bound, values: Bound) -> Bound:
+    """A bound of the bytes of the document of any so many rows with texts of up to 180 bytes. `values`:
+    those that are kept separately.
+    """
+    row = 2 * _WHOLE + sum(map(_type_bytes, grouping.by))
+    value = 0
+    for partial in partials(grouping.aggregates)[1:]:
+        row += _WHOLE
+        entry = _WHOLE + sum(_type_bytes(one) for one in (partial.column, partial.order) if one is not None)
+        if partial.each:
+            value += entry
+        else:
+            row += entry + sum(_LONGEST.get(name, _DOUBLE) for name in partial.measures)
+    return frame_bytes(grouping) + rows * row + values * value
+
+
+def _type_bytes(column: Column) -> int:
+    return _TEXT if column.type is Type.VARCHAR else _DOUBLE
 
 
 def frame_bytes(grouping: Grouping) -> int:

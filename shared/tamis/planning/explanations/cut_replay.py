@@ -26,6 +26,7 @@ from tamis.operators.windows.cut_policy import (
     parts_of,
 )
 from tamis.operators.windows.open_panes import OpenPanes
+from tamis.operators.windows.pane_document_sizes import document_bytes
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.operators.windows.partials import partials
 from tamis.operators.windows.table import Places
@@ -61,9 +62,9 @@ def replayed_cuts(topic: TopicPlan, recording: Recording, partitions: int) -> Se
         taken = passing[shard]
         columns = {("", name): vector.take(shard[taken]) for name, vector in recording.columns.items()}
         replay = _Replay(sent, topic.partition_key, partitions)
-        for cut, parts in replay.cuts(times, taken, columns, recording.stream.delay):
+        for cut in replay.cuts(times, taken, columns, recording.stream.delay):
             rows += len(cut)
-            records += replay.records(cut, parts)
+            records += replay.records(cut)
     return SentCuts(records, rows)
 
 
@@ -78,10 +79,8 @@ class _Replay:
         self._open = OpenPanes(sent.grouping)
         self._separate = any(partial.each for partial in partials(sent.grouping.aggregates))
 
-    def cuts(
-        self, times: Places, taken: np.ndarray, columns: Columns, delay: int
-    ) -> Iterator[tuple[PaneRows, int]]:
-        """The rows of each cut that has some, and its parts. `times`: of all readings; `taken`: the mask of
+    def cuts(self, times: Places, taken: np.ndarray, columns: Columns, delay: int) -> Iterator[PaneRows]:
+        """The rows of each cut that has some. `times`: of all readings; `taken`: the mask of
         those that pass the filter, which `columns` has.
         """
         grids, open_ = self._sent.grids, self._open
@@ -111,17 +110,17 @@ class _Replay:
             full = opened is not None and (large or now - opened > FULL_EVERY or open_.rows > MOST_ROWS)
             bound = int(reached[at - 1])
             if full or bound > time:
-                parts, time = parts_of(open_.bytes), max(bound, time)
+                time = max(bound, time)
                 cut = open_.take(None if full else time)
                 opened = None if not open_.rows else opened
                 if len(cut):
-                    yield cut, parts
+                    yield cut
         if open_.rows:
-            parts = parts_of(open_.bytes)
-            yield open_.take(), parts
+            yield open_.take()
 
-    def records(self, rows: PaneRows, parts: int) -> int:
+    def records(self, rows: PaneRows) -> int:
         """The number of records of a cut: one for each output partition and part."""
+        parts = parts_of(document_bytes(rows, self._sent.grouping))
         groups = list(zip(*map(Vector.to_list, rows.groups), strict=True)) or [()] * len(rows)
         places = {(self._partition(group), part_of(group, parts) if parts > 1 else 0) for group in groups}
         return len(places)

@@ -18,9 +18,15 @@ from tamis.expressions.nodes import Column, Type
 from tamis.expressions.vectors import Vector
 from tamis.operators.windows.groups import WindowedGroups
 from tamis.operators.windows.open_panes import OpenPanes
-from tamis.operators.windows.pane_document_sizes import frame_bytes, row_bytes
+from tamis.operators.windows.pane_document_sizes import (
+    document_bytes,
+    frame_bytes,
+    most_document_bytes,
+    row_bytes,
+)
 from tamis.operators.windows.pane_documents import from_document, to_document
 from tamis.operators.windows.pane_rows import PaneRows
+from tamis.operators.windows.partials import partials
 from tamis.plan.nodes import Grouping
 
 K, V = Column("", "k", Type.VARCHAR), Column("", "v", Type.VARCHAR)
@@ -87,6 +93,10 @@ def test_the_size_of_documents_has_a_bound() -> None:
         chosen = np.flatnonzero(np.array([r.random() < 0.7 for _ in bounds], np.bool_))
         size = len(orjson.dumps(to_document(rows.take(chosen), SENT)))
         assert size <= frame_bytes(SENT) + bounds[chosen].sum()
+        values = sum(
+            len(table) for table, of in zip(rows.tables, partials(SENT.aggregates), strict=True) if of.each
+        )
+        assert document_bytes(rows, SENT) <= most_document_bytes(SENT, len(rows), values)
         # Else a cut would be divided into far too many records.
         assert bounds[chosen].sum() <= 8 * size
 
