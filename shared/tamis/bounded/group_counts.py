@@ -39,11 +39,12 @@ def group_columns(grouping: Grouping) -> tuple[Column, ...]:
 @dataclass(frozen=True)
 class Combinations:
     """Numbers of combinations of values that the conditions allow: for the groups, and for each column of
-    which all values are needed.
+    which all values are needed. `keys_of`: the stream whose keys the groups are, if they are.
     """
 
     groups: ValueLimits
     values: dict[Column, ValueLimits]
+    keys_of: str = ""
 
     @staticmethod
     def of(query: WindowGroupBy | SessionGroupBy, catalog: Catalog) -> Combinations | None:
@@ -59,13 +60,24 @@ class Combinations:
                 for column in read
                 if column is not None
             },
+            _stream_of_keys(query, catalog),
         )
 
     def entries(self, tuples: Count) -> Entries:
         """The entries of a span in which there are so many tuples."""
-        return Entries(
-            fewer(tuples, self.groups), {column: fewer(tuples, one) for column, one in self.values.items()}
-        )
+        groups = fewer(tuples, self.groups)
+        if groups.count == math.inf and self.keys_of:
+            groups = Count(math.inf, f"keys({self.keys_of})")
+        return Entries(groups, {column: fewer(tuples, one) for column, one in self.values.items()})
+
+
+def _stream_of_keys(query: WindowGroupBy | SessionGroupBy, catalog: Catalog) -> str:
+    """The stream of a query whose groups are no more than its keys; empty for other groups."""
+    by = group_columns(query.grouping)
+    if len(query.sources) > 1 or not by:
+        return ""
+    stream = catalog.streams[query.sources[0].stream]
+    return stream.name if {column.name for column in by} <= set(stream.key) else ""
 
 
 @dataclass(frozen=True)
@@ -115,11 +127,12 @@ def tuples_in(stream: StreamDef, span: int, what: str) -> Count:
     """
     keys = stream.keys if stream.key else 1
     texts = f"keys({stream.name})" if keys is None else str(keys)
+    named = f" (tuples of {stream.name} in {what})"
     if stream.rate is None:
-        return Count(math.inf, f"{texts} * rate({stream.name}) over {seconds(span)}")
+        return Count(math.inf, f"{texts} * rate({stream.name}) over {seconds(span)}{named}")
     times = -(-span // stream.rate.per)
     count = math.inf if keys is None else keys * stream.rate.count * times
-    return Count(count, f"{texts} * {stream.rate.count} * {times} (tuples of {stream.name} in {what})")
+    return Count(count, f"{texts} * {stream.rate.count} * {times}{named}")
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,15 @@ from typing import Any
 
 from tamis.errors import InputError
 from tamis.offline.recordings import since_begin
+from tamis.plan.model import Plan
 from tamis.planning.explain import estimated, explain, grown
 from tamis.planning.explanations.advice import advice
-from tamis.planning.explanations.explanation import Explanation
+from tamis.planning.explanations.explanation import Explanation, SourceExplanation
 from tamis.planning.explanations.measured import measured
 from tamis.planning.explanations.text import refused_change, text
+from tamis.planning.explanations.transfer import Transfer, topic_transfer
 from tamis.planning.plan_trees.operators import QueryPlan
-from tamis.planning.plan_trees.query_plans import query_plans
+from tamis.planning.plan_trees.query_plans import plan_with, query_plans
 from tamis.planning.plan_trees.text import plan_text
 from tamis.planning.refused_changes import RefusedChange, refused_changes
 from tamis.query.model import AlertDef, Catalog, DerivedDef, Explain, Statement
@@ -104,6 +106,7 @@ def explained(
     example of an unbounded query is run.
     """
     found = [_explained(one, catalog, recordings) for one in chosen]
+    found = shared_transfers(chosen, found, catalog)
     changes = _changes(statements, {one.name for one in chosen})
     if witness:
         found = [grown(catalog, *pair) for pair in zip(chosen, found, strict=True)]
@@ -113,6 +116,47 @@ def explained(
 def planned(chosen: Sequence[AlertDef | DerivedDef], catalog: Catalog) -> Plans:
     """The plans of these queries in a fleet that has all that is accepted of the catalogue."""
     return Plans(query_plans(catalog, chosen))
+
+
+def shared_transfers(
+    chosen: Sequence[AlertDef | DerivedDef], explanations: Sequence[Explanation], catalog: Catalog
+) -> list[Explanation]:
+    """The explanations with what edges send in a fleet that has all that is accepted of the catalogue, where
+    alerts with partial aggregates share topics.
+    """
+    if not any(_has_partials(source) for one in explanations for source in one.streams):
+        return list(explanations)
+    plan, known = plan_with(catalog, chosen)
+    return [
+        replace(one, streams=tuple(_in_plan(source, one.name, plan, known) for source in one.streams))
+        for one in explanations
+    ]
+
+
+def _has_partials(source: SourceExplanation) -> bool:
+    return source.transfer is not None and not source.transfer.reason
+
+
+def _in_plan(source: SourceExplanation, alert: str, plan: Plan, known: Catalog) -> SourceExplanation:
+    """The source with what edges send to its topic of the plan, whose name only a fleet knows."""
+    made = next((query for query in plan.standing if query.alert == alert), None)
+    if made is None or not _has_partials(source):
+        return source
+    planned, topic = next(
+        (stream, topic)
+        for stream in plan.streams
+        for topic in stream.topics
+        if topic.name == made.inputs[0].topic
+    )
+    stream = known.streams[planned.name]
+    sent: Transfer = known.results.get(
+        (stream, topic),
+        "what edges send",
+        lambda: topic_transfer(
+            plan, topic, stream, lambda query: known.alerts.get(query.rpartition("@")[0]), known
+        ),
+    )
+    return replace(source, transfer=replace(sent, topic="", alert=alert))
 
 
 def _explained(

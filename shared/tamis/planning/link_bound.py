@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tamis.bounded.group_counts import Combinations, tuples_in
+from tamis.declarations.aggregates import needs_all_values
 from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.operators.windows.boundaries import boundaries_in, longest_pane, most_boundaries
@@ -190,25 +191,34 @@ def longest_wait(grids: Sequence[PaneGrid], delay: int) -> int:
     return min(pane + 2 * delay, FULL_EVERY) + 2 * LAG
 
 
-def alone(
+def of_queries(
     sent: PartialAggregation,
-    query: WindowGroupBy,
+    queries: Sequence[WindowGroupBy | None],
     catalog: Catalog,
     *,
     keyed: bool,
     partitions: int = PARTITIONS,
 ) -> LinkBound | None:
-    """The bound of a topic that a query has for itself; None if it never has a row. `keyed`: the topic has a
-    partition key.
+    """The bound of a topic with these queries, which have the same filter and groups; None for a query of
+    which nothing is known. `keyed`: the topic has a partition key. None if the queries never have a row.
     """
-    stream = catalog.streams[query.windowed[0].stream]
-    combinations = Combinations.of(query, catalog)
+    known = [query for query in queries if query is not None]
+    if not known:
+        return None
+    stream = catalog.streams[known[0].windowed[0].stream]
+    of_pane = tuples_in(stream, longest_pane(sent.grids), "a pane")
+    combinations = Combinations.of(known[0], catalog)
     if combinations is None:
         return None
-    found = combinations.entries(tuples_in(stream, query.window.slide, "a pane"))
-    values = sum((one.count for one in found.values.values()), 0)
-    entries = PaneEntries(found.groups.count, values)
-    return link_bound(sent, stream, entries, partitions if keyed else 1)
+    groups = combinations.entries(of_pane).groups.count
+    values: dict[str, Bound] = {}
+    for query in known:
+        if any(map(needs_all_values, query.grouping.aggregates)):
+            kept = Combinations.of(query, catalog)
+            entries = {} if kept is None else kept.entries(of_pane).values
+            values |= {column.name: one.count for column, one in entries.items()}
+    all_values = sum(values.values(), 0) if len(known) == len(queries) else math.inf
+    return link_bound(sent, stream, PaneEntries(groups, all_values), partitions if keyed else 1)
 
 
 def _memory(sent: PartialAggregation, rows: Bound, groups: Bound, values: Bound) -> Bound:

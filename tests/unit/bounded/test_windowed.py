@@ -114,9 +114,19 @@ def test_no_number_limits_readings_from_any_time_ahead() -> None:
 def test_what_is_not_declared_gives_the_formula_and_what_to_declare() -> None:
     memory = _minute("sum(temp)", "loose", by=", station, n")
     assert (memory.verdict, memory.bound) == ("bounded", None)
-    assert "keys(loose) * rate(loose) over 60 s groups" in memory.formula
+    assert "keys(loose) * rate(loose) over 60 s (tuples of loose in a pane) groups" in memory.formula
     assert "nothing limits loose.station and loose.n" in memory.reason
     assert "WITH (keys = 1000) in stream loose and the condition loose.n BETWEEN 0 AND 100" in memory.repairs
+
+
+def test_groups_of_keys_are_counted_in_keys_and_not_in_tuples() -> None:
+    memory = _minute("sum(temp)", "loose", by=", station")
+    assert memory.bound is None
+    assert memory.formula.endswith("* (keys(loose) groups)")
+    values = _minute("median(temp)", "loose", by=", station").formula
+    assert values.endswith(
+        "* (keys(loose) groups + keys(loose) * rate(loose) over 60 s (tuples of loose in a pane) values)"
+    )
 
 
 def test_only_values_that_are_all_needed_want_a_rate() -> None:

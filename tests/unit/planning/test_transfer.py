@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -140,3 +141,29 @@ def test_the_omission_of_a_join_by_time_says_what_is_sent() -> None:
     near = "a.ts - w.ts BETWEEN INTERVAL '-5' SECOND AND INTERVAL '5' SECOND"
     found = explained(f"SELECT a.k FROM air a JOIN wind w ON a.k = w.k AND {near} WHERE a.x > w.y")
     assert [source.transfer for source in found.streams] == [None, None]
+
+
+def test_alerts_of_a_file_that_share_a_topic_are_explained_together(tmp_path: Path) -> None:
+    sql = tmp_path / "alerts.sql"
+    rows = (
+        "SELECT window_end, k, {} AS y FROM TUMBLE(air, ts, INTERVAL '{}' SECOND) {} GROUP BY window_end, k"
+    )
+    alerts = (
+        ("ten", rows.format("avg(x)", 10, "")),
+        ("fifteen", rows.format("max(n)", 15, "")),
+        ("filtered", rows.format("max(n)", 15, "WHERE x > 1")),
+    )
+    made = "".join(f"CREATE ALERT {name} AS {select};" for name, select in alerts)
+    sql.write_text(STREAMS.format(options=DECLARED) + made)
+    result = CliRunner().invoke(main, ["explain", str(sql), "--json"])
+    assert result.exit_code == 0, result.output
+    ten, fifteen, filtered = (one["streams"][0]["sent"] for one in json.loads(result.output)["queries"])
+    assert (ten["others"], fifteen["others"]) == (["fifteen"], ["ten"])
+    assert "multiples of 10 s and 15 s" in ten["text"][0]
+    assert ten["text"][1].startswith("in a topic shared with alert fifteen: a pane ends")
+    # The boundaries of both in 60 + 5 + 2 s, and the panes that may be open.
+    assert ten["most_a_minute"]["rows"] == fifteen["most_a_minute"]["rows"] == (7 + 5 + 1 + 2) * 100
+    # Another filter is another topic; outside a fleet nobody knows its name.
+    assert "others" not in filtered
+    assert filtered["most_a_minute"]["rows"] == (5 + 1 + 1) * 100
+    assert all("topic" not in one for one in (ten, fifteen, filtered))

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tamis.expressions.nodes import Expr
 from tamis.expressions.sql_text import to_sql
-from tamis.plan.model import Definition, Plan, StandingQuery
+from tamis.plan.model import Definition, Plan, StandingQuery, partial_topics
 from tamis.planning.queries.definitions import definition_id
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.state.model import Lease, State
@@ -29,7 +29,8 @@ class TopicReader:
     """One source of an alert that reads a topic, or a reader outside the fleet.
 
     `interval`: microseconds; 0 without omission. `max_delay`: of the alert, microseconds. `needs_all`: the
-    reason why it needs every tuple that passes `filter`; None if some may be omitted.
+    reason why it needs every tuple that passes `filter`; None if some may be omitted, or if the topic has
+    partial aggregates.
     """
 
     kind: Literal["alert", "subscriber"]
@@ -46,8 +47,9 @@ class TopicReader:
 def topic_readers(state: State, plan: Plan, topics: set[str]) -> dict[str, list[TopicReader]]:
     """The readers of each of these topics: the alerts in the order of the plan, and then the subscribers."""
     found: dict[str, list[TopicReader]] = {topic: [] for topic in topics}
+    partial = partial_topics(plan)
     for query in plan.queries:
-        for topic, reader in _sources(state, plan, query, topics):
+        for topic, reader in _sources(state, plan, query, topics, partial):
             found[topic].append(reader)
     for lease in state.leases.values():
         topic = lease_topic(state, lease)
@@ -108,7 +110,7 @@ def lease_topic(state: State, lease: Lease) -> str:
 
 
 def _sources(
-    state: State, plan: Plan, query: Definition | StandingQuery, topics: set[str]
+    state: State, plan: Plan, query: Definition | StandingQuery, topics: set[str], partial: frozenset[str]
 ) -> Iterator[tuple[str, TopicReader]]:
     read = [source for source in query.inputs if source.topic in topics]
     delay = _max_delay(state, query) if read else None
@@ -124,7 +126,7 @@ def _sources(
                 filter=filter_sql(source.filter),
                 interval=source.interval,
                 max_delay=delay,
-                needs_all=_needs_all(source.interval, delay),
+                needs_all=None if source.topic in partial else _needs_all(source.interval, delay),
             ),
         )
 

@@ -106,6 +106,8 @@ def _explanation(query: dict[str, Any]) -> Iterator[str]:
         for source in query["streams"]:
             alias = "" if source["alias"] == source["stream"] else f" as {source['alias']}"
             yield f"  {source['stream']}{alias}: {source['omission']['reason']}"
+            for line in source.get("sent", {}).get("text", ()):
+                yield from textwrap.wrap(line, _WIDTH, initial_indent="    ", subsequent_indent="      ")
             if source["key"]:
                 yield f"    for each {', '.join(source['key'])}"
             if source["predicate"] is not None:

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from tamis.bounded.memory import undeclared
+from tamis.declarations.streams import StreamDef
 from tamis.durations import seconds
 from tamis.expressions.nodes import Column, Expr
 from tamis.expressions.sql_text import to_sql
 from tamis.operators.aggregates.accumulators import Measure
 from tamis.operators.windows.partials import Partial, partials
 from tamis.operators.windows.shared_panes import expression_of
-from tamis.plan.model import PartialAggregation
+from tamis.plan.model import PartialAggregation, Plan, TopicPlan
 from tamis.plan.nodes import Grouping
 from tamis.planning import link_bound
 from tamis.planning.link_bound import PARTITIONS, Amount, LinkBound
 from tamis.planning.placement import partial_aggregation, raw_reason
 from tamis.planning.queries.standing_queries import is_standing, judged
 from tamis.query.model import AlertDef, Catalog, WindowGroupBy
+from tamis.sharing.topic_assignment import MOST_PARTIAL
 
+# Alerts that share a topic, in a document and for people.
+_MOST_NAMED = 10
 _MEASURES: dict[Measure, str] = {
     "count": "count",
     "total": "sum",
@@ -35,21 +40,29 @@ _MEASURES: dict[Measure, str] = {
 class Transfer:
     """The form in which edges send a source. `reason`: why readings are sent one by one; empty for partial
     aggregates, of which `rows` says what they are, and `bound` how many. `undeclared`: the declarations that
-    the bound lacks, for people.
+    the bound lacks, for people. `topic`: its name in a fleet. `alerts`: all that share the topic; `alert`:
+    the one of them that is explained.
     """
 
     reason: str = ""
     rows: str = ""
     bound: LinkBound | None = None
     undeclared: str = ""
+    partitions: int = PARTITIONS
+    topic: str = ""
+    alerts: tuple[str, ...] = ()
+    alert: str = ""
 
     def document(self) -> dict[str, Any]:
         """The JSON object."""
-        lines = list(self.lines())
+        topic = {"topic": self.topic} if self.topic else {}
+        names, count = self._others()
+        others = {"others": names, "others_count": count} if count else {}
+        where = {"text": list(self.lines()), **topic, **others}
         if self.reason:
-            return {"form": "readings", "text": lines}
-        bound = {} if self.bound is None else {**self.bound.document(), "partitions": PARTITIONS}
-        return {"form": "partial aggregates", "text": lines, **bound}
+            return {"form": "readings", **where}
+        bound = {} if self.bound is None else {**self.bound.document(), "partitions": self.partitions}
+        return {"form": "partial aggregates", **where, **bound}
 
     def lines(self) -> Iterator[str]:
         """Sentences for people."""
@@ -57,6 +70,7 @@ class Transfer:
             yield f"sent to Kafka: readings one by one, since {self.reason}"
             return
         yield f"sent to Kafka: partial aggregates, {self.rows}"
+        yield from self._place()
         if self.bound is None:
             return
         bound = self.bound
@@ -66,12 +80,31 @@ class Transfer:
             yield f"{cuts}; nothing limits the rows{lacking}"
             return
         instead = "" if bound.readings == math.inf else f", in place of up to {bound.readings:,} readings"
+        partitions = f"{self.partitions} partition{'' if self.partitions == 1 else 's'}"
         yield (
             f"a shard sends about {_amount(bound.expected)} a minute, at most {_amount(bound.most)}"
-            f" ({PARTITIONS} partitions){instead}; a late reading adds at most one of each"
+            f" ({partitions}){instead}; a late reading adds at most one of each"
         )
         if bound.memory < math.inf:
             yield f"memory at the edge: up to {_bytes(int(bound.memory))} for {bound.open_rows:,} open rows"
+
+    def _place(self) -> Iterator[str]:
+        """The topic, and the alerts that share it; nothing for an alert alone outside a fleet."""
+        names, count = self._others()
+        if more := count - len(names):
+            names.append(f"{more:,} more")
+        if names:
+            alerts = f"alert{'' if len(names) == 1 else 's'} {_listed(names)}"
+            ends = "a pane ends at each boundary of the windows of any of them"
+            where = f"in topic {self.topic}," if self.topic else "in a topic"
+            yield f"{where} shared with {alerts}: {ends}"
+        elif self.topic:
+            yield f"in topic {self.topic}"
+
+    def _others(self) -> tuple[list[str], int]:
+        """The first of the other alerts that share the topic, and the number of all of them."""
+        others = (name for name in self.alerts if name != self.alert)
+        return list(islice(others, _MOST_NAMED)), max(len(self.alerts) - 1, 0)
 
 
 def transfer(alert: AlertDef, catalog: Catalog) -> Transfer | None:
@@ -86,11 +119,61 @@ def transfer(alert: AlertDef, catalog: Catalog) -> Transfer | None:
     if partials_ is None or not isinstance(query, WindowGroupBy):
         return Transfer(reason=raw_reason(alert, found.node) or "")
     (feed,) = found.layout.feeds
-    bound = link_bound.alone(partials_, query, catalog, keyed=bool(feed.partition_key))
+    return _partial_aggregates(
+        partials_, [query], catalog, feed.stream, keyed=bool(feed.partition_key), partitions=PARTITIONS
+    )
+
+
+def topic_transfer(
+    plan: Plan,
+    topic: TopicPlan,
+    stream: StreamDef,
+    readers: Callable[[str], AlertDef | None],
+    catalog: Catalog,
+    *,
+    partitions: int = PARTITIONS,
+) -> Transfer:
+    """The form in which edges send a topic of a plan whose readers can have partial aggregates. `readers`:
+    the alert of a query ("alert@version").
+    """
+    if topic.partials is None:
+        return Transfer(_tuples_reason(plan, topic, stream), topic=topic.name)
+    in_force = tuple(grid for grid in topic.partials.grids if grid.serves(plan.version))
+    sent = replace(topic.partials, grids=in_force)
+    alerts = [readers(grid.query) for grid in in_force]
+    queries = [one.query if one and isinstance(one.query, WindowGroupBy) else None for one in alerts]
+    made = _partial_aggregates(
+        sent, queries, catalog, stream, keyed=bool(topic.partition_key), partitions=partitions
+    )
+    names = sorted({grid.query.rpartition("@")[0] for grid in in_force})
+    return replace(made, topic=topic.name, alerts=tuple(names))
+
+
+def _tuples_reason(plan: Plan, topic: TopicPlan, stream: StreamDef) -> str:
+    """Why a topic has readings although a reader of it could have partial aggregates."""
+    topics = [one for planned in plan.streams if planned.name == stream.name for one in planned.topics]
+    if sum(one.partials is not None for one in topics) >= MOST_PARTIAL:
+        return f"stream {stream.shown_name} has {MOST_PARTIAL} topics of partial aggregates, and no more"
+    return (
+        f"topic {topic.name} has readings, from before edges and joiner could exchange partial aggregates or"
+        " for other readers that need them"
+    )
+
+
+def _partial_aggregates(
+    sent: PartialAggregation,
+    queries: Sequence[WindowGroupBy | None],
+    catalog: Catalog,
+    stream: StreamDef,
+    *,
+    keyed: bool,
+    partitions: int,
+) -> Transfer:
+    bound = link_bound.of_queries(sent, queries, catalog, keyed=keyed, partitions=partitions)
     known = bound is None or bound.most.rows < math.inf
     # Whether a time is ahead of the clock doesn't matter here.
-    lacking = None if known else undeclared(replace(feed.stream, max_ahead=0))
-    return Transfer("", rows_text(partials_), bound, lacking or "")
+    lacking = None if known else undeclared(replace(stream, max_ahead=0))
+    return Transfer("", rows_text(sent), bound, lacking or "", partitions)
 
 
 def rows_text(sent: PartialAggregation) -> str:

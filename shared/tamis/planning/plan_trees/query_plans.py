@@ -49,6 +49,15 @@ def query_plans(catalog: Catalog, chosen: Sequence[AlertDef | DerivedDef]) -> tu
     return tuple(query_plan(one, verdicts[id(one)], plan) for one in chosen)
 
 
+def plan_with(catalog: Catalog, chosen: Sequence[AlertDef | DerivedDef]) -> tuple[Plan, Catalog]:
+    """The first plan of a fleet with everything in `catalog` that is accepted and those of `chosen` that are,
+    and the definitions in it.
+    """
+    asked = [one for one in chosen if isinstance(one, AlertDef) and verdict_on(one, catalog).accepted]
+    known = _accepted(catalog, {one.name: one for one in asked})
+    return first_plan(known), known
+
+
 def _accepted(catalog: Catalog, asked: Mapping[str, AlertDef]) -> Catalog:
     """The catalogue with these alerts, and without those that are not accepted."""
     found = catalog.copy()

@@ -209,6 +209,8 @@ export interface ExplainedSource {
   most_omitted?: number;
   selectivity?: { share: number; estimated_from: string };
   advice?: string[];
+  /** Without it, the omission says what is sent. `text`: sentences for people. */
+  sent?: { form: string; text: string[] };
   sharing?: { topic: string; reason: string };
 }
 

@@ -43,7 +43,7 @@ export function Explanation({ query }: { query: ExplainedQuery }) {
         </>
       )}
       {query.history && <p>{query.history}</p>}
-      {query.streams.length > 0 && <h3>What edges omit</h3>}
+      {query.streams.length > 0 && <h3>What edges omit and send</h3>}
       {query.streams.map((source) => (
         <Source key={source.alias} source={source} />
       ))}
@@ -109,6 +109,13 @@ function Source({ source }: { source: ExplainedSource }) {
           </Fact>
         )}
       </dl>
+      {source.sent && (
+        <ul class="sent" aria-label={`Sent of ${stream}`}>
+          {source.sent.text.map((sentence) => (
+            <li key={sentence}>{sentence}</li>
+          ))}
+        </ul>
+      )}
       {source.advice?.map((change) => (
         <p key={change}>To omit more: {change}</p>
       ))}

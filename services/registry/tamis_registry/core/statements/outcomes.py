@@ -6,7 +6,7 @@ Applying a statement decides its query. Its document is made when an answer show
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tamis.declarations.definitions import TableDef
@@ -32,6 +32,7 @@ from tamis.query.model import (
 )
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.plan.planner import Planner
+from tamis_registry.core.plan.sent_aggregates import sent_to
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.shards.backfill import check_replaced
 from tamis_registry.core.state.model import State
@@ -224,7 +225,9 @@ def _put(catalog: Catalog, made: AlertDef) -> None:
 
 
 def tell(query: dict[str, Any], state: State, built: Built) -> None:
-    """Add to a query's part of EXPLAIN's document the topics that serve its sources, with the reasons."""
+    """Add to a query's part of EXPLAIN's document the topics that serve its sources, with the reasons, and
+    what edges send to them.
+    """
     stored = state.alert(query["name"])
     version = 0 if stored is None else stored.version
     choices = {} if stored is None else built.topic_choices(definition_id(stored.name, stored.version))
@@ -246,6 +249,9 @@ def tell(query: dict[str, Any], state: State, built: Built) -> None:
                 "estimated_from": choice.basis,
                 "reason": choice.reason(needs_all=needs_all),
             }
+            if source.get("sent", {}).get("form") == "partial aggregates":
+                sent = sent_to(source["sharing"]["topic"], state, built.plan)
+                source["sent"] = replace(sent, alert=query["name"]).document()
 
 
 def check_path(table: TableDef, catalog: Catalog) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from tamis.declarations.backfill import raw_name
 from tamis.durations import seconds
 from tamis.plan.model import Definition, Input, Plan, StandingQuery
+from tamis.plan.nodes import Sessions, Windows
 from tamis.planning.queries.definitions import definition_id
 from tamis.query.model import AlertDef, AlertOptions
 from tamis_registry.core.plan.retirement import span
@@ -149,7 +150,12 @@ def _old_state(old: Query) -> str:
     name = definition_id(old.alert, old.version)
     taken = "when all shards have taken up the plan"
     if isinstance(old, StandingQuery):
-        return f"the old definition, {name}, keeps its state, counts the earlier readings, and ends {taken}"
+        left = ""
+        if isinstance(old.node, Windows | Sessions):
+            kind = "windows" if isinstance(old.node, Windows) else "sessions"
+            left = f"; {kind} that are open then give no row of it"
+        counts = "keeps its state, counts the earlier readings, and ends"
+        return f"the old definition, {name}, {counts} {taken}{left}"
     if len(old.inputs) == 1:
         return f"the old definition, {name}, decides about earlier readings, and ends {taken}"
     live = (

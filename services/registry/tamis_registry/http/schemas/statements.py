@@ -67,6 +67,11 @@ class Sent(TypedDict):
 
     form: Literal["partial aggregates", "readings"]
     text: Annotated[list[str], Field(description="Sentences for people")]
+    topic: NotRequired[Annotated[str, Field(description="Of the registry")]]
+    others: NotRequired[
+        Annotated[list[str], Field(description="The first 10 further alerts that share the topic")]
+    ]
+    others_count: NotRequired[Annotated[int, Field(description="The number of all further alerts")]]
     expected_a_minute: NotRequired[Amount | None]
     most_a_minute: NotRequired[
         Annotated[Amount | None, Field(description="Each late reading adds at most one row and one record")]
