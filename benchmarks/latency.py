@@ -120,7 +120,7 @@ def run(quick: bool, say: Say) -> Result:
         try:
             fleet.start({f"{phase.alert}.sql": phase.sql for phase in PHASES})
             for phase in PHASES:
-                _wait(f"{phase.alert} runs", partial(_running, fleet, phase.alert))
+                wait(f"{phase.alert} runs", partial(running, fleet, phase.alert))
             rows = [row for phase in PHASES for row in _measure(fleet, phase, warm_up, seconds, say)]
         finally:
             fleet.stop()
@@ -156,7 +156,8 @@ def _goals(rows: Sequence[dict[str, Cell]], peers: Mapping[str, list[float]]) ->
     ]
 
 
-def _wait(what: str, condition: Callable[[], bool]) -> None:
+def wait(what: str, condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds. Raises UnavailableError if it does not within `PATIENCE`."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > deadline:
@@ -164,7 +165,8 @@ def _wait(what: str, condition: Callable[[], bool]) -> None:
         time.sleep(0.5)
 
 
-def _running(fleet: Fleet, alert: str) -> bool:
+def running(fleet: Fleet, alert: str) -> bool:
+    """True if an alert runs, as the registry says."""
     answer = httpx.get(f"{fleet.registry_url}/v1/alerts/{alert}").raise_for_status()
     return bool(answer.json()["state"] == "running")
 
@@ -192,7 +194,7 @@ def _measure(fleet: Fleet, phase: Phase, warm_up: float, seconds: float, say: Sa
         ended, posted = time.time(), sum(feeder.posted.values()) - posted
         say(f"{phase.what}: waiting for the last alarms")
         # Tuples go on arriving meanwhile: what was measured is raised as all others were.
-        _wait("the joiner has passed what was measured", lambda: _passed(fleet, phase) > ended)
+        wait("the joiner has passed what was measured", lambda: _passed(fleet, phase) > ended)
     finally:
         feeder.stop()
     edge = Scrape.of(fleet.telemetry["edge"])
@@ -205,7 +207,7 @@ def _measure(fleet: Fleet, phase: Phase, warm_up: float, seconds: float, say: Sa
     waits, raised = _waits(fleet, phase.alert, began, ended)
     if not waits:
         raise UnavailableError(f"{phase.alert} raised no alarm", hint="give it longer")
-    _wait("alerts has read all alarms", lambda: max(_buckets(fleet, phase.alert).values()) >= raised)
+    wait("alerts has read all alarms", lambda: max(_buckets(fleet, phase.alert).values()) >= raised)
     p50, p99 = np.percentile(waits, [50, 99]).tolist()
     after = _buckets(fleet, phase.alert)
     buckets = {bound: count - before.get(bound, 0.0) for bound, count in after.items()}

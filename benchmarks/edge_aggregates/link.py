@@ -1,4 +1,4 @@
-"""An edge that publishes partial aggregates of windows, beside one that publishes every reading."""
+"""What an edge publishes of windows, and its speed, beside one that publishes every reading."""
 
 from __future__ import annotations
 
@@ -11,60 +11,15 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.edge import BARE, CONFIG, SOURCE, EdgeRun, Passed, Size, bare_loop, edge_run, filled
+from benchmarks.edge_aggregates.ways import KEYS, WAYS, Way
 from benchmarks.harness import Cell, Goal, Result, Say
 from benchmarks.kafka import PARTITIONS, Topics
-from benchmarks.readings import RATE, stream
+from benchmarks.readings import RATE
 from tamis.local.fleet import Fleet, FleetSpec
 from tamis.messaging.topics import stream_topic
 
-NAME = "edge_aggregates"
-KEYS = 1_000
+NAME = "edge_aggregates.link"
 BATCH = 10_000
-
-MEAN = "avg(temp) AS mean"
-SEVERAL = (
-    "count(*) AS n, sum(temp) AS total, min(temp) AS least, max(temp) AS most, stddev_samp(temp) AS spread"
-)
-TUMBLE = "TUMBLE({0}, ts, INTERVAL '{1}' MINUTE)"
-HOP = "HOP({0}, ts, INTERVAL '1' MINUTE, INTERVAL '10' MINUTE)"
-ALERT = """
-CREATE ALERT {name} WITH (edge = '{edge}') AS
-SELECT window_end, station, {select} FROM {window} GROUP BY window_end, station;
-"""
-
-
-@dataclass(frozen=True)
-class Way:
-    """A stream with its alerts; `raw`: edges publish every reading."""
-
-    stream: str
-    what: str
-    windows: tuple[str, ...]
-    select: str
-    raw: bool
-
-    @property
-    def sql(self) -> str:
-        """The stream and its alerts."""
-        alerts = (
-            ALERT.format(
-                name=f"{self.stream}_{number}",
-                edge="raw" if self.raw else "auto",
-                select=self.select,
-                window=window.format(self.stream, 1),
-            )
-            for number, window in enumerate(self.windows)
-        )
-        return stream(self.stream, KEYS) + "".join(alerts)
-
-
-_SHARED = (TUMBLE, TUMBLE.replace("{1}", "15"), HOP)
-WAYS = (
-    Way("means", "avg by minute: partial aggregates", (TUMBLE,), MEAN, raw=False),
-    Way("raw_means", "avg by minute: every reading", (TUMBLE,), MEAN, raw=True),
-    Way("several", "5 aggregates, 3 windows: partial aggregates", _SHARED, SEVERAL, raw=False),
-    Way("raw_several", "5 aggregates, 3 windows: every reading", _SHARED, SEVERAL, raw=True),
-)
 
 
 @dataclass(frozen=True)
