@@ -13,6 +13,7 @@ from tamis.operators.windows.shared_panes import group_expressions
 from tamis.plan.model import PaneGrid, PartialAggregation
 from tamis.plan.nodes import (
     ApplicationTime,
+    Grouping,
     Groups,
     LatestValues,
     Nested,
@@ -43,9 +44,9 @@ _WHOLE: Mapping[type[Node], str] = {
 }
 
 
-def raw_reason(alert: AlertDef, node: Node) -> str | None:
-    """Why edges publish the readings of an alert one by one, for people; None if they can publish partial
-    aggregates of them.
+def lower_half(alert: AlertDef, node: Node) -> Grouping | str:
+    """The grouping of the partial aggregates that edges publish for an alert; or why they publish
+    readings one by one, for people.
     """
     if alert.options.edge == "raw":
         return f"the alert says {RAW}"
@@ -57,25 +58,25 @@ def raw_reason(alert: AlertDef, node: Node) -> str | None:
         return _WHOLE[type(node)]
     if node.tables:
         return "readings are joined with a table"
-    if mergeable(node) is None:
-        return "functions of Python may fail, or give another value, when a reading is read again"
-    return None
+    python = "functions of Python may fail, or give another value, when a reading is read again"
+    return mergeable(node) or python
 
 
-def partial_aggregation(alert: AlertDef, node: Node, version: int) -> PartialAggregation | None:
-    """The partial aggregates that edges publish for an alert of plan `version`; None for readings."""
-    if not isinstance(node, Windows) or raw_reason(alert, node) is not None:
+def partial_aggregation(
+    alert: AlertDef, node: Node, lower: Grouping | str, version: int
+) -> PartialAggregation | None:
+    """The partial aggregates that edges publish for an alert of plan `version`, of which `lower` is the lower
+    half; None for readings.
+    """
+    if not isinstance(node, Windows) or isinstance(lower, str):
         return None
-    grouping = mergeable(node)
-    assert grouping is not None, "there would be a reason"
     window = node.window
     grid = PaneGrid(f"{alert.name}@{version}", version, window.slide, window.offset)
-    return PartialAggregation(grouping, (grid,))
+    return PartialAggregation(lower, (grid,))
 
 
-def groups_of(alert: AlertDef, node: Node) -> tuple[Expr, ...] | None:
-    """The expressions of the groups of an alert, in which alerts with common partial aggregates agree; None
-    for one that reads tuples.
+def groups_of(lower: Grouping | str) -> tuple[Expr, ...] | None:
+    """The expressions of the groups of a lower half, in which alerts with common partial aggregates agree;
+    None for one that reads tuples.
     """
-    partials = partial_aggregation(alert, node, 1)
-    return None if partials is None else tuple(group_expressions(partials.grouping))
+    return None if isinstance(lower, str) else tuple(group_expressions(lower))

@@ -86,7 +86,7 @@ def read_requests(reader: Reader, catalog: Catalog) -> tuple[ReadRequest, ...]:
                 feed.stream.name,
                 (_read(reader, feed.stream.name), feed.partition_key),
                 feed.filter,
-                groups=None if feed.stream.base else groups_of(origin, query.node),
+                groups=None if feed.stream.base else groups_of(query.lower),
             )
             for feed in query.layout.feeds
         )

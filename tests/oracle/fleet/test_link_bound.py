@@ -19,7 +19,6 @@ from tests.oracle.random_cases import SEED, also_long, cases
 
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
-from tamis.operators.cuts import chain
 from tamis.operators.windows import cut_policy
 from tamis.plan.model import PaneGrid, Plan
 from tamis.planning import link_bound
@@ -254,7 +253,7 @@ def test_no_minute_has_more_records_or_rows_than_the_bound(times: int) -> None:
 
 def test_small_records_and_full_panes_are_in_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cut_policy, "PART_BYTES", 30_000)
-    for module in (chain, link_bound):
+    for module in (cut_policy, link_bound):
         monkeypatch.setattr(module, "MOST_ROWS", 8)
     for number in range(cases(0.0004)):
         r = random.Random(SEED * 104_729 + number)
@@ -264,7 +263,7 @@ def test_small_records_and_full_panes_are_in_the_bound(monkeypatch: pytest.Monke
 
 
 def test_full_cuts_for_separate_values_are_in_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (chain, link_bound):
+    for module in (cut_policy, link_bound):
         monkeypatch.setattr(module, "MOST_SEPARATE_BYTES", 110_000)
     monkeypatch.setattr(link_bound, "_BATCH", 100)
     for number in range(cases(0.00017)):

@@ -10,7 +10,6 @@ import pytest
 from tests.oracle.fleet.test_link_bound import BORN, MINUTE, SHARD, Case, Shard, value_of
 from tests.oracle.random_cases import SEED, also_long, cases
 
-from tamis.operators.cuts import chain
 from tamis.operators.windows import cut_policy
 from tamis.planning.build import first_plan
 from tamis.planning.explanations import cut_replay
@@ -55,8 +54,7 @@ def test_small_parts_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_full_cuts_of_many_rows_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (chain, cut_replay):
-        monkeypatch.setattr(module, "MOST_ROWS", 6)
+    monkeypatch.setattr(cut_policy, "MOST_ROWS", 6)
     monkeypatch.setattr(cut_replay, "_BLOCK", 1)
     replayed, run = counts(tmp_path, 3)
     assert replayed == run

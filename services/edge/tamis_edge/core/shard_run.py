@@ -92,12 +92,11 @@ class ShardRun:
         self._sent_progress = SentProgress(progress_every)
         self._reached: Progress = {}  # of the last commit
         self._retiring = False
-        self._plan = plan
-        if self._cursor.reread:
-            self._serve(plan, commit.version, whole=True)
-        elif commit.cuts is not None and self._needs_all(plan):
-            # What was read under the plan of the commit is sent before this plan is taken up.
-            self._serve(plan, commit.version, whole=True)
+        self.partials.serve(plan, commit.version, self.next_offset)
+        # What was read under the plan of the commit is sent before this plan is taken up.
+        self._plan, self._whole = plan, bool(self._cursor.reread) or self.partials.changes(plan)
+        if self._whole:
+            self._serve_tuples()
         else:
             self.obey(plan)
         if commit.version and commit.done == commit.read:
@@ -123,7 +122,9 @@ class ShardRun:
         stream, latest = plan.stream(self.stream_name), self.high
         if stream is not None and stream.anew > self.version:
             latest = self._begin_anew(stream)
-        self._serve(plan, plan.version)
+        self._plan, self._whole = plan, False
+        self.partials.serve(plan, plan.version, self.next_offset)
+        self._serve_tuples()
         if plan.version != self.version:
             self.version, self.activation = plan.version, latest + 1
 
@@ -147,25 +148,14 @@ class ShardRun:
         """The offset that comes next: all readings before it were delivered."""
         return self._cursor.next
 
-    def _needs_all(self, plan: Plan) -> bool:
-        """True if the readings of the commit's plan must be read again and sent before this plan is used."""
-        self.partials.serve(plan, self.version, self.next_offset)
-        return self.partials.changes(plan)
-
     def ready(self, plan: Plan) -> bool:
         """True if the shard may use a plan now. Otherwise all that it has read in partial aggregates is sent
         first; nothing is read until then.
         """
         return self.partials.ready(plan, self.next_offset)
 
-    def _serve(self, plan: Plan, version: int, *, whole: bool = False) -> None:
-        """Serve the topics of the plan, under this version. `whole`: nothing is omitted."""
-        self._plan = plan
-        self._whole = whole
-        self.partials.serve(plan, version, self.next_offset)
-        self._serve_tuples()
-
     def _serve_tuples(self) -> None:
+        """Serve the topics that carry tuples. `_whole`: nothing is omitted."""
         plan, whole, aggregated = self._plan, self._whole, self.partials.without_tuples
         stream = plan.stream(self.stream_name)
         self._served.serve(plan, stream, self._publish, whole=whole, without_tuples=aggregated)

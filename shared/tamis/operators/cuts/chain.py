@@ -13,11 +13,10 @@ from tamis.omission.columns import Int64s
 from tamis.operators.cuts.cut import ChainCommit, Cut
 from tamis.operators.time_join.filter_dispatch import Bools, Dispatch
 from tamis.operators.windows.boundaries import last_boundary, pane_starts
-from tamis.operators.windows.cut_policy import FULL_EVERY, MOST_ROWS, MOST_SEPARATE_BYTES, parts_of
+from tamis.operators.windows.cut_policy import full_cut_due, parts_of
 from tamis.operators.windows.open_panes import OpenPanes
 from tamis.operators.windows.pane_document_sizes import document_bytes
 from tamis.operators.windows.pane_rows import PaneRows
-from tamis.operators.windows.partials import partials
 from tamis.plan.model import PaneGrid, PartialAggregation, TopicPlan
 from tamis.plan.nodes import Grouping
 
@@ -208,7 +207,8 @@ class CutChain:
         if at.watermark > START_OF_TIME and self._grids:
             bound = min(at.watermark, END_OF_TIME)
             time = max(time, END_OF_TIME if bound == END_OF_TIME else last_boundary(bound, self._grids))
-        full = at.full or self._is_due(at.now)
+        open_ = self._open if self._first else None
+        full = at.full or (open_ is not None and full_cut_due(open_, at.now - self._opened_at))
         if time == self._last.time and not (full and self._first) and not self._late:
             return False
         self._take_rows(Cut(at.number + 1, at.next, time, full, 1, at.version, at.born))
@@ -218,16 +218,6 @@ class CutChain:
     def _late(self) -> bool:
         """True if readings wait that were late when they were read."""
         return any(pane < self._last.time for pane in self._first)
-
-    def _is_due(self, now: int) -> bool:
-        """True if all readings shall be sent: some wait for long, or take much memory. Values that are kept
-        separately of one group are all in one record, which must not become too large.
-        """
-        if not self._first or self._open is None or self._form is None:
-            return False
-        separate = any(partial.each for partial in partials(self._form.aggregates))
-        large = separate and self._open.bytes > MOST_SEPARATE_BYTES
-        return large or now - self._opened_at > FULL_EVERY or self._open.rows > MOST_ROWS
 
     def _take_rows(self, cut: Cut) -> None:
         before = None if cut.full else cut.time

@@ -27,7 +27,7 @@ from tamis.operators.cuts.chain import START_OF_TIME, CutChain, Drawing, Sending
 from tamis.operators.cuts.cut import ChainCommit
 from tamis.operators.recording_runs import END, closing_batches
 from tamis.operators.windows.boundaries import last_boundary
-from tamis.operators.windows.cut_policy import part_of
+from tamis.operators.windows.cut_policy import part_of_each
 from tamis.operators.windows.groups import WindowedGroups
 from tamis.operators.windows.pane_documents import from_document, to_document
 from tamis.plan.model import TopicPlan
@@ -189,8 +189,7 @@ class _Shard:
 
     def _records(self, sending: Sending) -> Iterator[CutRecord]:
         cut, rows, grouping = sending
-        groups = list(zip(*map(Vector.to_list, rows.groups), strict=True)) or [()] * len(rows)
-        parts = np.array([part_of(group, cut.parts) for group in groups], np.int64)
+        parts = part_of_each(rows, cut.parts)
         for part in np.unique(parts).tolist():
             value = msgspec.json.encode(to_document(rows.take(parts == part), grouping))
             yield CutRecord(self._number, (cut.place, part), value, grouping)

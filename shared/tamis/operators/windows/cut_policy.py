@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import Any
 from zlib import crc32
 
+import numpy as np
+
 from tamis.messaging.records import canonical_key
+from tamis.operators.windows.open_panes import OpenPanes
+from tamis.operators.windows.pane_rows import PaneRows
+from tamis.operators.windows.table import Places
 
 # Bytes of the rows of a part: far below the limit of a record, since hashes divide groups unevenly.
 PART_BYTES = 1_000_000
@@ -26,9 +31,25 @@ MOST_SEPARATE_BYTES = 6_000_000
 COMMIT_EVERY = 500_000
 
 
-def part_of(group: tuple[Any, ...], parts: int) -> int:
-    """The part of a cut that has a group: the same for the same group, whatever else the cut has."""
-    return crc32(canonical_key(group)) % parts
+def full_cut_due(open_: OpenPanes, waited: int) -> bool:
+    """True if all readings shall be sent: the first has waited for so many microseconds, or they take much
+    memory. Values that are kept separately of one group are all in one record, which must not become too
+    large.
+    """
+    large = open_.keeps_values and open_.bytes > MOST_SEPARATE_BYTES
+    return large or waited > FULL_EVERY or open_.rows > MOST_ROWS
+
+
+def groups_of_rows(rows: PaneRows) -> list[tuple[Any, ...]]:
+    """The group of each row."""
+    return list(zip(*(vector.to_list() for vector in rows.groups), strict=True)) or [()] * len(rows)
+
+
+def part_of_each(rows: PaneRows, parts: int) -> Places:
+    """The part of a cut that has each row: the same for the same group, whatever else the cut has."""
+    if parts == 1:
+        return np.zeros(len(rows), np.int64)
+    return np.array([crc32(canonical_key(group)) % parts for group in groups_of_rows(rows)], np.int64)
 
 
 def parts_of(size: int) -> int:

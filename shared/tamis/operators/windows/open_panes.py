@@ -24,13 +24,15 @@ class OpenPanes:
     """Partial aggregates of a `PartialAggregation`'s grouping by pane and group.
 
     Each combination of a pane and a group has a slot, its number in arrays. The columns of the grouping have
-    the empty alias.
+    the empty alias. `keeps_values`: some values are kept separately.
     """
 
     def __init__(self, grouping: Grouping) -> None:
         self._grouping = grouping
         self._groups = GroupCodes(grouping.by)
-        self._aggregates = slot_aggregates(partials(grouping.aggregates))
+        partials_ = partials(grouping.aggregates)
+        self._aggregates = slot_aggregates(partials_)
+        self.keeps_values = any(partial.each for partial in partials_)
         self._slots = SlotIndex()  # of pairs of pane and group
 
     def add(self, panes: Places, columns: Columns, rows: int) -> None:

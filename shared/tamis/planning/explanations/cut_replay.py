@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tamis.expressions.vectors import Columns, Vector
+from tamis.expressions.vectors import Columns
 from tamis.messaging.partitioner import partition_of
 from tamis.messaging.records import canonical_key
 from tamis.operators.time_join.replay import retained_rows
@@ -20,15 +20,14 @@ from tamis.operators.windows.boundaries import pane_starts
 from tamis.operators.windows.cut_policy import (
     COMMIT_EVERY,
     FULL_EVERY,
-    MOST_ROWS,
-    MOST_SEPARATE_BYTES,
-    part_of,
+    full_cut_due,
+    groups_of_rows,
+    part_of_each,
     parts_of,
 )
 from tamis.operators.windows.open_panes import OpenPanes
 from tamis.operators.windows.pane_document_sizes import document_bytes
 from tamis.operators.windows.pane_rows import PaneRows
-from tamis.operators.windows.partials import partials
 from tamis.operators.windows.table import Places
 from tamis.plan.model import PartialAggregation, TopicPlan
 from tamis.recordings.typed import Recording
@@ -77,7 +76,6 @@ class _Replay:
         self._key = [names.index(name) for name in key]
         self._partition_of: dict[tuple[Any, ...], int] = {}
         self._open = OpenPanes(sent.grouping)
-        self._separate = any(partial.each for partial in partials(sent.grouping.aggregates))
 
     def cuts(self, times: Places, taken: np.ndarray, columns: Columns, delay: int) -> Iterator[PaneRows]:
         """The rows of each cut that has some. `times`: of all readings; `taken`: the mask of
@@ -106,8 +104,7 @@ class _Replay:
             at, now = upto, commit if upto == whole else _commit(int(times[upto - 1]))
             if at < len(times) and _commit(int(times[at])) <= now:
                 continue  # more readings come before this commit
-            large = self._separate and open_.bytes > MOST_SEPARATE_BYTES
-            full = opened is not None and (large or now - opened > FULL_EVERY or open_.rows > MOST_ROWS)
+            full = opened is not None and full_cut_due(open_, now - opened)
             bound = int(reached[at - 1])
             if full or bound > time:
                 time = max(bound, time)
@@ -121,9 +118,8 @@ class _Replay:
     def records(self, rows: PaneRows) -> int:
         """The number of records of a cut: one for each output partition and part."""
         parts = parts_of(document_bytes(rows, self._sent.grouping))
-        groups = list(zip(*map(Vector.to_list, rows.groups), strict=True)) or [()] * len(rows)
-        places = {(self._partition(group), part_of(group, parts) if parts > 1 else 0) for group in groups}
-        return len(places)
+        partitions = map(self._partition, groups_of_rows(rows))
+        return len(set(zip(partitions, part_of_each(rows, parts).tolist(), strict=True)))
 
     def _partition(self, group: tuple[Any, ...]) -> int:
         found = self._partition_of.get(group)

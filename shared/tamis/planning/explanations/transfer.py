@@ -20,7 +20,7 @@ from tamis.plan.model import PartialAggregation, Plan, TopicPlan
 from tamis.plan.nodes import Grouping
 from tamis.planning import link_bound
 from tamis.planning.link_bound import PARTITIONS, Amount, LinkBound
-from tamis.planning.placement import partial_aggregation, raw_reason
+from tamis.planning.placement import partial_aggregation
 from tamis.planning.queries.standing_queries import is_standing, judged
 from tamis.query.model import AlertDef, Catalog, WindowGroupBy
 from tamis.sharing.topic_assignment import MOST_PARTIAL
@@ -114,10 +114,12 @@ def transfer(alert: AlertDef, catalog: Catalog) -> Transfer | None:
     if not is_standing(alert, catalog):
         return None
     found = judged(alert, catalog)
-    partials_ = partial_aggregation(alert, found.node, 1)
+    partials_ = partial_aggregation(alert, found.node, found.lower, 1)
     query = alert.query
-    if partials_ is None or not isinstance(query, WindowGroupBy):
-        return Transfer(reason=raw_reason(alert, found.node) or "")
+    if isinstance(found.lower, str):
+        return Transfer(reason=found.lower)
+    assert partials_ is not None
+    assert isinstance(query, WindowGroupBy)
     (feed,) = found.layout.feeds
     return _partial_aggregates(
         partials_, [query], catalog, feed.stream, keyed=bool(feed.partition_key), partitions=PARTITIONS

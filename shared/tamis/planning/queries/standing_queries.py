@@ -16,11 +16,11 @@ from tamis.declarations.streams import StreamDef
 from tamis.errors import NotAcceptedError
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction
 from tamis.plan.model import GREATEST, Input, Kept, PartialAggregation, StandingQuery, sayable
-from tamis.plan.nodes import Node
+from tamis.plan.nodes import Grouping, Node
 from tamis.plan.omission import Omission, bare
 from tamis.planning.decide import verdict_on
 from tamis.planning.physical.lowering import lowered
-from tamis.planning.placement import partial_aggregation
+from tamis.planning.placement import lower_half, partial_aggregation
 from tamis.query.computed_columns import meaning
 from tamis.query.model import (
     AlertDef,
@@ -75,11 +75,14 @@ class Layout:
 
 @dataclass(frozen=True)
 class Judged:
-    """An accepted standing query. `kept`: of aggregates of windows, by stream."""
+    """An accepted standing query. `lower`: see `placement.lower_half`. `kept`: of aggregates of windows, by
+    stream.
+    """
 
     memory: Memory
     layout: Layout
     node: Node
+    lower: Grouping | str
     kept: Mapping[str, Kept] = field(default_factory=dict)
 
 
@@ -100,7 +103,7 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
         known = kept if all(one.most() <= GREATEST for one in kept.values()) else {}
         node = lowered(query, catalog)
         assert node is not None, "a query that keeps synopses is no join by time"
-        return Judged(verdict.memory, layout(query, catalog), node, known)
+        return Judged(verdict.memory, layout(query, catalog), node, lower_half(alert, node), known)
 
     found: Judged = catalog.results.get(_objects(alert, catalog), "standing query", make)
     return found
@@ -234,7 +237,7 @@ def standing_query(
         for_=alert.options.for_,
         proven=judged.memory.verdict == "bounded",
     )
-    partials = partial_aggregation(alert, judged.node, version)
+    partials = partial_aggregation(alert, judged.node, judged.lower, version)
     return made, [_reader(source, version, partials) for source in inputs]
 
 

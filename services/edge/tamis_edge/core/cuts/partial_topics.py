@@ -96,7 +96,7 @@ class PartialTopics:
             chain
             for name, chain in self._chains.items()
             if (topic := topics.get(name)) is not None
-            and (topic.partials is None or _in_force(topic, self._version) != _in_force(topic, plan.version))
+            and _in_force(topic, self._version) != _in_force(topic, plan.version)
         ]
 
     def ready(self, plan: Plan, next_offset: int) -> bool:

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from tamis.expressions.vectors import Vector
 from tamis.messaging.records import ENVELOPE
 from tamis.omission.columns import Int64s
 from tamis.operators.cuts.chain import CutChain, Sending
-from tamis.operators.windows.cut_policy import part_of
+from tamis.operators.windows.cut_policy import part_of_each
 from tamis.operators.windows.pane_documents import to_document
 from tamis.operators.windows.pane_rows import PaneRows
 from tamis.plan.nodes import Grouping
@@ -50,7 +49,7 @@ def cut_records(
     # The plan of the reader may have other aggregates by now.
     form = wire_type(Grouping).write(grouping)
     partition = _partitions(chain.topic.partition_key, rows, grouping, partitions)
-    place = partition * cut.parts + _parts(rows, cut.parts)
+    place = partition * cut.parts + part_of_each(rows, cut.parts)
     for number in np.unique(place).tolist():
         at_partition, part = divmod(number, cut.parts)
         own = rows.take(np.flatnonzero(place == number))
@@ -64,11 +63,3 @@ def _partitions(key: tuple[str, ...], rows: PaneRows, grouping: Grouping, partit
     by_name = {column.name: vector for column, vector in zip(grouping.by, rows.groups, strict=True)}
     keys = MessageKeys(partitions)
     return keys.partitions(keys.codes([by_name[name] for name in key], len(rows)))
-
-
-def _parts(rows: PaneRows, parts: int) -> Int64s:
-    """The part of each row: the same for the same group, whatever else the cut has."""
-    if parts == 1:
-        return np.zeros(len(rows), np.int64)
-    groups = zip(*map(Vector.to_list, rows.groups), strict=True) if rows.groups else [()] * len(rows)
-    return np.array([part_of(group, parts) for group in groups], np.int64)
