@@ -82,7 +82,7 @@ def _micros(cost: tuple[Joined, float]) -> float:
 
 
 def _cost(way: Way, minutes: int, say: Say) -> tuple[Joined, float]:
-    """What the joiner spends, and the readings that are in the records of which it is measured."""
+    """The work of the joiner, and the readings in the records of which it is measured."""
     plan = first_plan(catalog_of(way.sql), partitions=PARTITIONS, shards={way.stream: way.stream})
     topic = stream_topic(way.stream, 1)
     with (

@@ -1,4 +1,4 @@
-"""What an edge publishes of windows, and its speed, beside one that publishes every reading."""
+"""The link and the speed of an edge that publishes partial aggregates of windows, beside every reading."""
 
 from __future__ import annotations
 
