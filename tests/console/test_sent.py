@@ -1,4 +1,4 @@
-"""What edges send to Kafka, on the page of an alert in a real Chromium."""
+"""Lines about partial aggregates and readings on the page of an alert, in a real Chromium."""
 
 from __future__ import annotations
 
