@@ -17,7 +17,7 @@ from tamis.operators.windows.boundaries import last_boundary, most_boundaries
 from tamis.plan.model import PaneGrid
 from tamis.planning.explanations.cut_replay import replayed_cuts
 from tamis.planning.explanations.measured import partial_topic, retained_by_edges
-from tamis.planning.link_bound import PARTITIONS
+from tamis.planning.link.bound import PARTITIONS
 from tamis.printable import printable
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.recordings.typed import Recording

@@ -11,7 +11,7 @@ from tamis.expressions.nodes import Expr, conjunction, conjuncts
 from tamis.plan.model import Definition, StandingQuery
 from tamis.plan.omission import Omission, bare
 from tamis.planning.join_verdict import JoinVerdict, accepted
-from tamis.planning.placement import groups_of
+from tamis.planning.link.placement import groups_of
 from tamis.planning.queries.definitions import define, read_columns
 from tamis.planning.queries.former_definitions import Former, former_catalog, former_domains
 from tamis.planning.queries.standing_queries import is_standing, judged, standing_query

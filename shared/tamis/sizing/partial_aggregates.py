@@ -16,7 +16,7 @@ from tamis.plan.model import PartialAggregation, Plan, TopicPlan
 from tamis.plan.nodes import Grouping
 from tamis.plan.wire import wire_type
 from tamis.planning.explanations.cut_replay import replayed_cuts
-from tamis.planning.link_bound import MINUTE, PARTITIONS, entries_of_pane, longest_wait, most_open_panes
+from tamis.planning.link.bound import MINUTE, PARTITIONS, entries_of_pane, longest_wait, most_open_panes
 from tamis.sizing.figures import Basis, Figure
 from tamis.sizing.load import SECOND, StreamLoad
 from tamis.sizing.records import sample_columns

@@ -21,9 +21,9 @@ from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.operators.windows import cut_policy
 from tamis.plan.model import PaneGrid, Plan
-from tamis.planning import link_bound
 from tamis.planning.build import first_plan
-from tamis.planning.link_bound import LinkBound, PaneEntries, longest_wait
+from tamis.planning.link import bound as link_bound
+from tamis.planning.link.bound import LinkBound, PaneEntries, longest_wait
 from tamis.query.model import Catalog
 from tamis.query.parse import catalog_of
 from tamis_edge.core.commit import Commit

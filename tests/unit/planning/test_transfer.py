@@ -62,6 +62,15 @@ def test_all_readings_together_go_to_one_partition() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rate", "hardly"), [("10/s", False), ("1/10s", False), ("1/20s", True), ("1/60s", True)]
+)
+def test_hardly_fewer_rows_than_readings_are_said_to_be_so(rate: str, hardly: bool) -> None:
+    found = text(f"SELECT window_end, k, max(x) AS most {MINUTE} {EACH}", f"keys = 100, rate = '{rate}'")
+    hint = "there are hardly fewer rows than readings: WITH (edge = 'raw') may take less of the link"
+    assert (hint in found) is hardly
+
+
+@pytest.mark.parametrize(
     ("options", "known", "why"),
     [
         ("keys = 100", True, ""),

@@ -285,7 +285,7 @@ class Worker:
     def _read(self, state: Serving | Rejecting, limit: int, now: int) -> int:
         run, publisher = state.run, self._publisher
         stuck = run.out and (not publisher.room or (publisher.stuck and not self.source.movable))
-        if run.ended or run.settling or stuck:
+        if run.ended or run.settling or run.partials.overfull or stuck:
             self._moved = now
             return 0
         first = None

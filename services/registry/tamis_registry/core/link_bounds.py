@@ -10,7 +10,7 @@ from tamis.declarations.streams import StreamDef
 from tamis.difference_bounds import Bound
 from tamis.operators.windows.partials import partials
 from tamis.plan.model import PartialAggregation, TopicPlan
-from tamis.planning.link_bound import LinkBound, PaneEntries, entries_of_pane, link_bound
+from tamis.planning.link.bound import LinkBound, PaneEntries, entries_of_pane, link_bound
 from tamis_registry.core.status import View
 
 

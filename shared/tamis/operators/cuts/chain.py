@@ -190,6 +190,15 @@ class CutChain:
         return self._pending is None or (self._sent and not self.unsafe)
 
     @property
+    def overfull(self) -> bool:
+        """True if open panes take up what a full cut frees, and none can be drawn before the last one is
+        safe. Readings of the last cut, which come again after a restart, don't count.
+        """
+        if self._open is None or not self._first or self._replaying or self.settled:
+            return False
+        return full_cut_due(self._open, 0)
+
+    @property
     def empty(self) -> bool:
         """True if every reading is in some cut."""
         return not self._first

@@ -1,7 +1,7 @@
 """The policy of cuts: when an edge sends partial aggregates (docs/cuts.md).
 
 Rows of queries don't depend on it, so it may change in any release. It decides how much travels
-(`tamis.planning.link_bound`) and how much an edge reads again after a restart.
+(`tamis.planning.link.bound`) and how much an edge reads again after a restart.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tamis.plan.omission import filters_before_calls
 from tamis.planning.build import first_plan
 from tamis.planning.explanations.cut_replay import SentCuts, replayed_cuts
 from tamis.planning.explanations.explanation import Measured
-from tamis.planning.link_bound import PARTITIONS
+from tamis.planning.link.bound import PARTITIONS
 from tamis.planning.queries.standing_queries import is_standing, judged
 from tamis.planning.stream_plans import live
 from tamis.query.model import AlertDef, Catalog

@@ -18,15 +18,16 @@ from tamis.operators.windows.partials import Partial, partials
 from tamis.operators.windows.shared_panes import expression_of
 from tamis.plan.model import PartialAggregation, Plan, TopicPlan
 from tamis.plan.nodes import Grouping
-from tamis.planning import link_bound
-from tamis.planning.link_bound import PARTITIONS, Amount, LinkBound
-from tamis.planning.placement import partial_aggregation
+from tamis.planning.link.bound import PARTITIONS, Amount, LinkBound, of_queries
+from tamis.planning.link.placement import RAW, partial_aggregation
 from tamis.planning.queries.standing_queries import is_standing, judged
 from tamis.query.model import AlertDef, Catalog, WindowGroupBy
 from tamis.sharing.topic_assignment import MOST_PARTIAL
 
 # Alerts that share a topic, in a document and for people.
 _MOST_NAMED = 10
+# With fewer readings in a row of partial aggregates, its record can take more bytes than theirs.
+_WORTHWHILE = 4
 _MEASURES: dict[Measure, str] = {
     "count": "count",
     "total": "sum",
@@ -85,6 +86,8 @@ class Transfer:
             f"a shard sends about {_amount(bound.expected)} a minute, at most {_amount(bound.most)}"
             f" ({partitions}){instead}; a late reading adds at most one of each"
         )
+        if bound.expected.rows > bound.readings / _WORTHWHILE:
+            yield f"there are hardly fewer rows than readings: {RAW} may take less of the link"
         if bound.memory < math.inf:
             yield f"memory at the edge: up to {_bytes(int(bound.memory))} for {bound.open_rows:,} open rows"
 
@@ -171,7 +174,7 @@ def _partial_aggregates(
     keyed: bool,
     partitions: int,
 ) -> Transfer:
-    bound = link_bound.of_queries(sent, queries, catalog, keyed=keyed, partitions=partitions)
+    bound = of_queries(sent, queries, catalog, keyed=keyed, partitions=partitions)
     known = bound is None or bound.most.rows < math.inf
     # Whether a time is ahead of the clock doesn't matter here.
     lacking = None if known else undeclared(replace(stream, max_ahead=0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tamis.operators.windows.cut_policy import FULL_EVERY
 from tamis.plan.model import PartialAggregation, Plan, StreamPlan, TopicPlan
 from tamis.planning.explanations.transfer import rows_text
-from tamis.planning.link_bound import MINUTE, entries_of_pane, most_cuts, most_open_panes
+from tamis.planning.link.bound import MINUTE, entries_of_pane, most_cuts, most_open_panes
 from tamis.planning.plan_trees.operators import PlanBound, PlanOperator
 from tamis.planning.plan_trees.words import detail
 

@@ -19,8 +19,8 @@ from tamis.plan.model import GREATEST, Input, Kept, PartialAggregation, Standing
 from tamis.plan.nodes import Grouping, Node
 from tamis.plan.omission import Omission, bare
 from tamis.planning.decide import verdict_on
+from tamis.planning.link.placement import lower_half, partial_aggregation
 from tamis.planning.physical.lowering import lowered
-from tamis.planning.placement import lower_half, partial_aggregation
 from tamis.query.computed_columns import meaning
 from tamis.query.model import (
     AlertDef,

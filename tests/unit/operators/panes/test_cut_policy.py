@@ -1,4 +1,4 @@
-"""When a full cut is due, by the numbers of the policy."""
+"""Reasons for a full cut, by the numbers of the policy."""
 
 from __future__ import annotations
 

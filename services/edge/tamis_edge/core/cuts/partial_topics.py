@@ -117,6 +117,11 @@ class PartialTopics:
         return self._changing or self._begins
 
     @property
+    def overfull(self) -> bool:
+        """True if nothing may be read until Kafka has the last cut: the panes behind it take up the most."""
+        return any(chain.overfull for chain in self._chains.values())
+
+    @property
     def without_tuples(self) -> frozenset[str]:
         """The topics to which no tuples are published."""
         return frozenset(self._chains)
