@@ -90,7 +90,7 @@ class Station:
         for alarms in self.fed.alarms().values():
             self.alarms |= {alarm["id"]: alarm for alarm in alarms}
 
-    def judge(self, *, windows: bool = True) -> None:
+    def judge(self) -> None:
         """Compare all alarms since the start with the plain join. None is extra, and none is missed but those
         of `lost` readings, and those of readings from both sides of a loss or of a renewal.
         """
@@ -117,8 +117,7 @@ class Station:
         assert found.extra == 0, found
         tuples = (orjson.dumps(one["tuples"], option=orjson.OPT_SORT_KEYS) for one in warm)
         assert max(Counter(tuples).values()) == 1, "an alarm that comes again has the same id"
-        if windows:
-            self.judge_windows()
+        self.judge_windows()
 
     def warm(self) -> list[dict[str, Any]]:
         """The alarms of the join."""
@@ -291,5 +290,4 @@ def test_after_all_of_kafka_is_lost_readings_on_the_edge_are_not(station: Statio
     station.begin("joiner", "alerts", "edge")
     station.supervise(station.runs, 180)
     station.feed(60)
-    # Windows after this loss aren't judged yet: rows from before it go missing among the alarms seen.
-    station.judge(windows=False)
+    station.judge()

@@ -72,6 +72,23 @@ def _alarms(query: StandingQuery, found: Found) -> list[tuple[int, dict[str, obj
     return [(record["event_time"], record["row"]) for record in records]
 
 
+def test_a_number_that_comes_again_makes_another_id_unless_the_row_is_the_same() -> None:
+    def ids(*temps: float) -> list[str]:
+        query = _query()
+        running = RunningQuery(query, QueryProgress(), NO_ACCESS)
+        rows = [("p", 3 + 20 * at, temp) for at, temp in enumerate(temps)]
+        running.take(query.inputs[0], _arrived(query.inputs[0], rows, 0))
+        found = running.advance(query.inputs[0], 32)
+        assert found is not None
+        alarms = standing_alarms(query, Numbering(1, 0, 0), *found)
+        return [orjson.loads(value)["id"] for _, value in alarms]
+
+    assert ids(1.0, 2.0) == ids(1.0, 2.0)
+    assert len(ids(1.0, 2.0)) == len({*ids(1.0, 2.0)}) == 3
+    # A joiner without its checkpoint counts from 0 again: the first window is another one now.
+    assert not {*ids(1.0, 2.0)} & {*ids(7.0, 8.0)}
+
+
 def test_the_plan_partitions_by_the_group_and_says_the_bound() -> None:
     query = _query()
     (source,) = query.inputs

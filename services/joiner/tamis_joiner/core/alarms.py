@@ -107,7 +107,9 @@ def standing_alarms(
         alarms.append(
             alarm_record(
                 query,
-                identity=[query.version, numbering.partition, number],
+                # Numbers begin again with a lost checkpoint. Without the row itself, another row would then
+                # have an id that the alerts service knows, and be taken for a repetition.
+                identity=[query.version, numbering.partition, number, int(times[at]), row],
                 key=[row[name] for name in query.key],
                 event_time=int(times[at]),
                 row=row,
