@@ -109,7 +109,7 @@ def standing_alarms(
                 query,
                 # Numbers begin again with a lost checkpoint. Without the row itself, another row would then
                 # have an id that the alerts service knows, and be taken for a repetition.
-                identity=[query.version, numbering.partition, number, int(times[at]), row],
+                identity=[query.version, numbering.partition, number, row],
                 key=[row[name] for name in query.key],
                 event_time=int(times[at]),
                 row=row,
