@@ -220,7 +220,7 @@ class CutChain:
         full = at.full or (open_ is not None and full_cut_due(open_, at.now - self._opened_at))
         if time == self._last.time and not (full and self._first) and not self._late:
             return False
-        self._take_rows(Cut(at.number + 1, at.next, time, full, 1, at.version, at.born))
+        self._take_rows(Cut(at.number + 1, at.next, time, full, 1, at.version, at.born), drawn=True)
         return True
 
     @property
@@ -228,16 +228,17 @@ class CutChain:
         """True if readings wait that were late when they were read."""
         return any(pane < self._last.time for pane in self._first)
 
-    def _take_rows(self, cut: Cut) -> None:
+    def _take_rows(self, cut: Cut, *, drawn: bool = False) -> None:
         before = None if cut.full else cut.time
         panes = [pane for pane in self._first if before is None or pane < before]
         self._pending_first = min((self._first.pop(pane) for pane in panes), default=None)
         self._taken = True
-        self._pending = cut
         if panes and self._open is not None and self._form is not None:
             rows = self._open.take(before)
-            self._pending = cut._replace(parts=parts_of(document_bytes(rows, self._form)))
-            self._sending = Sending(self._pending, rows, self._form)
+            if drawn:  # a restart keeps the parts of the commit, whatever it finds in the source now
+                cut = cut._replace(parts=parts_of(document_bytes(rows, self._form)))
+            self._sending = Sending(cut, rows, self._form)
+        self._pending = cut
 
     def made_durable(self) -> None:
         """The commit with the pending cut is durable."""

@@ -1,4 +1,4 @@
-"""Open panes that take up the most while Kafka doesn't have the last cut: reading stops, and goes on."""
+"""Limits of cuts: of the panes behind one that Kafka doesn't have, and of the bytes of a record."""
 
 from __future__ import annotations
 
@@ -96,3 +96,21 @@ def test_readings_of_the_last_cut_come_again_after_a_restart(monkeypatch: pytest
     again.committed(0)
     assert _confirm(again) == 3
     assert not _overfull(again)
+
+
+def test_a_restart_sends_the_parts_that_the_commit_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parts(run: ShardRun) -> list[tuple[int, list[str]]]:
+        documents = [orjson.loads(record.value) for record in run.out]
+        return [(one["_"]["place"][1], one["groups"][0]) for one in documents if one["_"]["kind"] == "cut"]
+
+    monkeypatch.setattr(cut_policy, "PART_BYTES", 200)
+    run = _with_cut_on_its_way()
+    sent = parts(run)
+    assert len(sent) > 1
+    monkeypatch.undo()
+    again = ShardRun("air", "air", run.durable, _plan())
+    _take(again, 30, 3)
+    _take(again, 61, 1)
+    again.commit()
+    again.committed(0)
+    assert parts(again) == sent
