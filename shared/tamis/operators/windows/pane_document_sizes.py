@@ -27,13 +27,13 @@ _LONGEST = {"total": 2 * SCALE // 4 + 8 + _POWER, "squares": 4 * SCALE // 4 + 8 
 
 
 def document_bytes(rows: PaneRows, grouping: Grouping) -> int:
-    """A bound of the bytes of the document of rows."""
+    """A bound of the bytes that rows take up as a document."""
     return frame_bytes(grouping) + int(row_bytes(rows, grouping).sum())
 
 
 def most_document_bytes(grouping: Grouping, rows: Bound, values: Bound) -> Bound:
-    """A bound of the bytes of the document of any so many rows with texts of up to 180 bytes. `values`:
-    those that are kept separately.
+    """A bound of the bytes of a document, for any rows with texts of up to 180 bytes. `rows`: their number;
+    `values`: that of the values that are kept separately.
     """
     row = 2 * _WHOLE + sum(map(_type_bytes, grouping.by))
     value = 0

@@ -78,8 +78,8 @@ class _Replay:
         self._open = OpenPanes(sent.grouping)
 
     def cuts(self, times: Places, taken: np.ndarray, columns: Columns, delay: int) -> Iterator[PaneRows]:
-        """The rows of each cut that has some. `times`: of all readings; `taken`: the mask of
-        those that pass the filter, which `columns` has.
+        """The rows of each cut that has some. `times`: of all readings; `taken`: the mask of those that pass
+        the filter, which `columns` has.
         """
         grids, open_ = self._sent.grids, self._open
         reached = pane_starts(times - delay, grids)

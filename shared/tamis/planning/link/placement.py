@@ -76,7 +76,7 @@ def partial_aggregation(
 
 
 def groups_of(lower: Grouping | str) -> tuple[Expr, ...] | None:
-    """The expressions of the groups of a lower half, in which alerts with common partial aggregates agree;
-    None for one that reads tuples.
+    """The expressions by which a lower half groups. Alerts share partial aggregates only if theirs are the
+    same. None if edges publish readings.
     """
     return None if isinstance(lower, str) else tuple(group_expressions(lower))

@@ -50,8 +50,8 @@ def query_plans(catalog: Catalog, chosen: Sequence[AlertDef | DerivedDef]) -> tu
 
 
 def plan_with(catalog: Catalog, chosen: Sequence[AlertDef | DerivedDef]) -> tuple[Plan, Catalog]:
-    """The first plan of a fleet with everything in `catalog` that is accepted and those of `chosen` that are,
-    and the definitions in it.
+    """The first plan of a fleet with the accepted definitions of `catalog` and `chosen`, and these
+    definitions.
     """
     asked = [one for one in chosen if isinstance(one, AlertDef) and verdict_on(one, catalog).accepted]
     known = _accepted(catalog, {one.name: one for one in asked})
