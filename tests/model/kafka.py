@@ -297,6 +297,9 @@ class Source:
     def start(self, offset: int, decoder: Decoder) -> None:
         self._next = offset
 
+    def confirm_end(self) -> None:
+        """It never says that it is caught up."""
+
     def decode_by(self, decoder: Decoder) -> None:
         """Deliveries are decoded when they are taken."""
 

@@ -100,11 +100,13 @@ def progress_envelope(
     *,
     place: int | None = None,
     form: int | None = None,
+    fence: int = 0,
 ) -> dict[str, Any]:
     """The envelope of a progress record. `shed`: the first and the last event time of a span in which
     retained tuples were dropped; then `event_time` may be None, if none is known yet. `place`: all tuples of
     the shard before this place were published before the record. `form`: the plan that a reader needs to
-    understand the cuts before the record, if it is newer.
+    understand the cuts before the record, if it is newer. `fence`: the number of the shard's last fence, 0
+    without one.
     """
     envelope = {"kind": "progress", "shard": shard, "plan": plan, "activation": activation}
     if event_time is not None:
@@ -113,12 +115,24 @@ def progress_envelope(
         envelope["place"] = place
     if form is not None and form > plan:
         envelope["form"] = form
+    if fence:
+        envelope["fence"] = fence
     return envelope if shed is None else envelope | {"shed": shed}
 
 
-def final_envelope(shard: str, plan: int) -> dict[str, Any]:
-    """The envelope of a final record: the shard publishes nothing more until a plan lists it again."""
-    return {"kind": "final", "shard": shard, "plan": plan}
+def final_envelope(shard: str, plan: int, fence: int = 0) -> dict[str, Any]:
+    """The envelope of a final record: the shard publishes nothing more until a plan lists it again. `fence`:
+    as for progress.
+    """
+    envelope = {"kind": "final", "shard": shard, "plan": plan}
+    return envelope | {"fence": fence} if fence else envelope
+
+
+def fence_envelope(shard: str, plan: int, fence: int) -> dict[str, Any]:
+    """The envelope of a fence: tuples and progress of the shard behind it count only with this number, or a
+    greater one.
+    """
+    return {"kind": "fence", "shard": shard, "plan": plan, "fence": fence}
 
 
 def decoded(decoder: msgspec.json.Decoder[_T], value: bytes) -> _T:

@@ -164,6 +164,8 @@ ACTIONS = {
     "send": 12,
     "confirm": 3,
     "crash": 0.8,
+    "stale": 0.4,
+    "old": 4,
     "batch": 5,
 }
 
@@ -185,6 +187,7 @@ class CutRuns:
         self.begun: list[tuple[int, int]] = []
         self.as_tuples: set[int] = set()
         self.unconfirmed: list[Record] = []
+        self.stale: ShardRun | None = None  # of an earlier owner that doesn't know that the shard has moved
         self.topics: dict[str, list[bytes]] = defaultdict(list)
         self.taken: Counter[str] = Counter()
         self.state, self.batches = DictState({}), 0
@@ -240,9 +243,13 @@ class CutRuns:
 
     def a_read(self) -> None:
         self._obey()
-        run = self.run
-        if run is None or run.settling or run.ended:
+        if self.run is not None:
+            self._read(self.run)
+
+    def _read(self, run: ShardRun) -> None:
+        if run.settling or run.ended:
             return
+        run.partials.fence.asks_for_end()
         first = run.next_offset
         readings = self.log[first : min(first + self.r.choice((1, 2, 5)), self.available)]
         if not readings:
@@ -301,7 +308,8 @@ class CutRuns:
         document = orjson.loads(record.value)
         if "w" in document:
             self.as_tuples.add((document["w"].bit_length() - 1) // 2)
-        self.seen["tuple" if "w" in document else document["_"]["kind"]] += 1
+        kind = "tuple" if "w" in document else document["_"]["kind"]
+        self.seen[f"old {kind}" if run is self.stale else kind] += 1
         return record
 
     def a_confirm(self) -> None:
@@ -316,10 +324,36 @@ class CutRuns:
             self._publish(self.run)
         if self.pending is not None and self.r.random() < 0.5:
             self._land()
+        self._lose()
+        self.seen["crash"] += 1
+
+    def _lose(self) -> None:
         self.run, self.pending, self.unconfirmed = None, None, []
         if self.r.random() < 0.2:
-            self.newest = self.r.randint(0, self.newest)  # an older plan is on its disk
-        self.seen["crash"] += 1
+            self.newest = self.r.randint(0, self.newest)  # an older plan is on the next one's disk
+
+    def a_stale(self) -> None:
+        """The shard moves to another edge, and this one doesn't know. Its commits are refused from now on."""
+        if self.run is None or self.stale is not None:
+            return
+        if self.pending is not None and self.r.random() < 0.5:
+            self._land()
+            self.run.committed(1_000)
+        self.stale = self.run
+        self._lose()
+        self.seen["stale"] += 1
+
+    def a_old(self) -> None:
+        """The earlier owner reads or sends, or learns that it is none."""
+        if self.stale is None:
+            return
+        if self.r.random() < 0.05:
+            self.stale = None
+        elif self.r.random() < 0.5:
+            self._read(self.stale)
+        elif self.stale.out:
+            record = self._publish(self.stale)
+            self.stale.safe(record.token)
 
     # ---- joiner
 

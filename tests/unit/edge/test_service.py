@@ -41,6 +41,9 @@ class Partition:
     def committed(self) -> tuple[Commit, bool]:
         return Commit(), False
 
+    def confirm_end(self) -> None:
+        """It never says that it is caught up."""
+
     def decode_by(self, decoder: Decoder) -> None:
         """Its readings are decoded already."""
 

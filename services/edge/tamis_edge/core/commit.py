@@ -64,6 +64,7 @@ class Commit:
     watched: WatchedCommit | None = None  # None if no watched stream needs more than the rest
     history: History | None = None  # only of a backfill stream
     cuts: CutsCommit | None = None  # None without topics of partial aggregates
+    fence: int = 0  # the number of the last fence
 
     @property
     def decided(self) -> int:
@@ -91,8 +92,8 @@ class Commit:
         fields = asdict(self)
         del fields["done"]
         fields["cuts"] = self.cuts and self.cuts.to_json()
-        for name in ("watched", "history", "cuts"):
-            if fields[name] is None:
+        for name in ("watched", "history", "cuts", "fence"):
+            if not fields[name]:
                 del fields[name]
         return orjson.dumps(fields).decode()
 
@@ -114,7 +115,8 @@ class Commit:
             watched = WatchedCommit(**fields["watched"]) if "watched" in fields else None
             history = History(**fields["history"]) if "history" in fields else None
             cuts = CutsCommit.from_json(fields["cuts"]) if "cuts" in fields else None
-            return Commit(done, high, version, activation, born, read, watched, history, cuts)
+            fence = int(fields.get("fence", 0))
+            return Commit(done, high, version, activation, born, read, watched, history, cuts, fence)
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(
                 f"the metadata of the committed offset {done} was not written by an edge: {error!r}",

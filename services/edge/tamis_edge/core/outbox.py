@@ -18,7 +18,7 @@ from tamis.messaging.schemas.tuple_encoding import encode_alone, encode_tuples
 from tamis.messaging.schemas.tuple_schema import layout
 from tamis.messaging.topics import DEAD_LETTERS
 from tamis.omission.columns import Int64s
-from tamis.plan.model import StreamPlan
+from tamis.plan.model import StreamPlan, TopicPlan
 from tamis_edge.core.records import (
     ANY_PARTITION,
     Record,
@@ -113,7 +113,7 @@ class Origin(NamedTuple):
     """The origin that a shard's messages name, and the time at which they are made.
 
     The position of a tuple is `born` plus its offset (see `Commit`). `reached`: for each output partition,
-    the last progress that was sent, if any.
+    the last progress that was sent, if any. `fence`: the number of the last one, 0 without one.
     """
 
     shard: str
@@ -122,6 +122,11 @@ class Origin(NamedTuple):
     born: int
     now: int
     reached: Progress
+    fence: int = 0
+
+    def fence_of(self, topic: TopicPlan) -> int:
+        """The number that records of a topic carry besides cuts."""
+        return self.fence if topic.partials is not None else 0
 
 
 @dataclass(slots=True)
@@ -188,8 +193,8 @@ class Outbox:
         if self._finals or self.final_version >= origin.version:
             return
         self._finals_version = origin.version
-        envelope = final_envelope(origin.shard, origin.version)
         for topic in topics:
+            envelope = final_envelope(origin.shard, origin.version, origin.fence_of(topic.plan))
             value = encode_alone(topic.schema, envelope)
             for partition in range(partitions):
                 self._finals.add(self.add(topic.plan.name, partition, value, origin.now))
@@ -233,7 +238,10 @@ class Outbox:
             starts = schema_envelopes(topic.schema, envelope, places, marks)
             values = encode_tuples(topic.schema, layout(stream, topic.plan), columns, starts)
         elif places is not None:
-            values = encode(columns, placed_tails(shard, version, activation, places, behind.tolist()))
+            fence = origin.fence_of(topic.plan)
+            values = encode(
+                columns, placed_tails(shard, version, activation, places, behind.tolist(), fence=fence)
+            )
         else:
             values = encode(columns, [tail(shard, version, activation, late is not None)] * len(rows))
         counts.published_bytes += sum(map(len, keys)) + sum(map(len, values))
@@ -278,6 +286,7 @@ class Outbox:
                 continue
             time = origin.reached.get((name, partition), START_OF_TIME)
             known = None if time == START_OF_TIME else time
+            # Not of a topic with a fence: its readings are counted, and none of them is shed.
             envelope = progress_envelope(origin.shard, origin.version, origin.activation, known, found)
             value = encode_alone(topic.schema, envelope)
             token = self.add(name, partition, value, origin.now)

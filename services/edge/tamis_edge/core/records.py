@@ -109,14 +109,15 @@ def tail(shard: str, version: int, activation: int, late: bool) -> bytes:
 
 
 def placed_tails(
-    shard: str, version: int, activation: int, places: Iterable[int], late: Iterable[bool]
+    shard: str, version: int, activation: int, places: Iterable[int], late: Iterable[bool], *, fence: int = 0
 ) -> list[bytes]:
-    """The ends of the values of tuples that carry their position in the source.
+    """The ends of the values of tuples that carry their position in the source. `fence`: its number, 0
+    without one.
 
     >>> placed_tails("air:edge-a/http", 3, 17, [4], [False])
     [b',"_":{"shard":"air:edge-a/http","plan":3,"activation":17,"place":4}}']
     """
-    common = tail(shard, version, activation, False)[:-2]
+    common = tail(shard, version, activation, False)[:-2] + (b',"fence":%d' % fence if fence else b"")
     return [
         b'%s,"place":%d%s' % (common, place, b',"late":true}}' if is_late else b"}}")
         for place, is_late in zip(places, late, strict=True)

@@ -91,6 +91,7 @@ class ServedTopics:
                 publish(topic, topic.end())
                 del self.topics[name]
             else:
+                topic.schema = self.schemas[name]
                 publish(topic, topic.obey(new, self._dispatch.row, called.get(name, ())))
         for name, new in plans.items():
             if name not in self.topics:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tamis.messaging.dead_letters import DeadLetter
-from tamis.messaging.records import END_OF_TIME, progress_envelope
+from tamis.messaging.records import END_OF_TIME, fence_envelope, progress_envelope
 from tamis.messaging.schemas.tuple_encoding import encode_alone
 from tamis.omission.columns import NEVER, Int64s
 from tamis.operators.time_join.filter_dispatch import Bools
@@ -285,7 +285,7 @@ class ShardRun:
     def _caught_up(self) -> None:
         """All was read that the source has. It doesn't have those any more that should have come again."""
         self._cursor.reread = 0
-        self.partials.caught_up = True
+        self.partials.fence.source_read()
         self.partials.reached(END_OF_TIME)
 
     def settle(self, now: int) -> None:
@@ -367,6 +367,7 @@ class ShardRun:
             watched,
             self.history,
             self.partials.commit(decided, cursor.next),
+            self.partials.fence.committed,
         )
         places = {name: place for name in self._served.topics.keys() - self.partials.without_tuples}
         places |= {
@@ -388,6 +389,7 @@ class ShardRun:
         timed = stream is not None and stream.time is not None
         schemas = {name: one for served in self._all_served() for name, one in served.schemas.items()}
         last = pending.final and commit.version == self.version
+        self._send_fence(now)
         self._send_cuts(now)
         progress = {**pending.progress, **self.partials.progress}
         changed = self._sent_progress.changed(progress, commit.version, now, last=last)
@@ -400,11 +402,20 @@ class ShardRun:
                 time if timed and time != START_OF_TIME else None,
                 place=pending.places.get(topic) if known is not None and known.plan.counted else None,
                 form=self.partials.form if topic in self.partials.without_tuples else None,
+                fence=0 if known is None else self._origin.fence_of(known.plan),
             )
             value = encode_alone(schemas.get(topic), envelope)
             self._outbox.add(topic, partition, value, now)
         if last:
             self._outbox.add_finals(topics.values(), self._served.partitions, self._origin._replace(now=now))
+
+    def _send_fence(self, now: int) -> None:
+        """Send the fence of the last commit to its topics, before all that carries its number."""
+        fence = self.partials.fence
+        if topics := fence.made_durable():
+            value = encode_alone(None, fence_envelope(self.shard, self.version, fence.number))
+            places = [(topic, partition) for topic in topics for partition in range(self._served.partitions)]
+            fence.sent_as([self._outbox.add(*place, value, now) for place in places])
 
     def _send_cuts(self, now: int) -> None:
         """Send the cuts of the last commit, before the progress that covers them."""
@@ -512,7 +523,8 @@ class ShardRun:
     @property
     def _origin(self) -> Origin:
         born = self._cursor.born
-        return Origin(self.shard, self.version, self.activation, born, self._now, self._reached)
+        fence = self.partials.fence.number
+        return Origin(self.shard, self.version, self.activation, born, self._now, self._reached, fence)
 
     def _all_served(self) -> tuple[ServedTopics, ...]:
         return self._served, *self.watched.served

@@ -291,6 +291,8 @@ class Worker:
         first = None
         if isinstance(state, Serving):
             first, state.first = state.first, None
+        if run.partials.fence.asks_for_end():
+            self.source.confirm_end()
         delivery = first or self.source.poll(limit, now)
         if delivery is not None or state.watermark != run.watermark:
             self._moved, state.watermark = now, run.watermark

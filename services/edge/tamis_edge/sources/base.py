@@ -124,6 +124,10 @@ class SourceShard(Protocol):
         """True if the source has no more readings now and all were polled."""
         ...
 
+    def confirm_end(self) -> None:
+        """From now on `caught_up` is true only if all was polled that the source has at this moment."""
+        ...
+
     @property
     def ended(self) -> bool:
         """True if the source will never have more readings and all were polled."""

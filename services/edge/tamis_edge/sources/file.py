@@ -95,6 +95,9 @@ class FileShard:
         self._decoder, self._next, self.ended = decoder, offset, False
         self._open()
 
+    def confirm_end(self) -> None:
+        """`caught_up` is never older than the last poll."""
+
     def decode_by(self, decoder: Decoder) -> None:
         self._decoder = decoder
         if self._block is not None:

@@ -51,6 +51,9 @@ class JournalShard:
     def start(self, offset: int, decoder: Decoder) -> None:
         self._next = offset
 
+    def confirm_end(self) -> None:
+        """`caught_up` is never older than the last poll."""
+
     def decode_by(self, decoder: Decoder) -> None:
         """Payloads are the same whatever their stream is."""
 

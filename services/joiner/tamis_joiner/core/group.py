@@ -52,6 +52,7 @@ class Group:
         self._retry_plans = False  # this process hasn't tried to read the newer plans yet
         self._missing: frozenset[str] = frozenset()  # alerts that call functions which aren't installed here
         self._errors: dict[str, str] = {}  # by alert, why a join isn't evaluated
+        self._fences: dict[str, dict[str, int]] = {}  # by topic and shard, the number of the last fence
         self._completeness = Completeness()
         self._evaluated: dict[str, int] = {}  # frontiers at the last evaluation of what frontiers decide
         self._shed = ShedSpans()
@@ -135,6 +136,7 @@ class Group:
         self._frontiers = Frontiers.from_json(meta["frontiers"], self._plan)
         self._evaluated = self._frontiers.reached()
         self._completeness = Completeness(meta.get("complete"))  # state of an older version has none
+        self._fences = meta.get("fences", {})
         if self._compiled:
             self._completeness.obey(self._compiled.plan)
             self._standing.load(self._compiled.plan, meta.get("standing", {}), state)
@@ -154,6 +156,7 @@ class Group:
             "plan": self.plan_version,
             "frontiers": self._frontiers.to_json(),
             "complete": self._completeness.to_json(),
+            "fences": self._fences,
             "slices": self._store.to_json(),
             "standing": self._standing.to_json(),
             "parked": self._pending.to_json(),
@@ -189,7 +192,7 @@ class Group:
         for part in (*again, *plans):
             for row in range(len(part.values)):
                 self._obey(part, row, state, out)
-        self._take(self._read_all(records, out.dead_letters), state, out)
+        self._take(self._read_all(records, out.dead_letters, arrived=True), state, out)
         self._counters.dead.update(letter.reason.value for letter in out.dead_letters)
         needed = self._mark_needed()
         self._shed.trim(self._definitions, self._frontiers)
@@ -245,6 +248,8 @@ class Group:
             return
         if self._compiled:
             state.remove(f"plan/{self.plan_version}")
+        for gone in self._topics.keys() - compiled.topics.keys():
+            self._fences.pop(gone, None)
         state.put(f"plan/{plan.version}", plans.values[row])
         self._set_plan(compiled)
         self._frontiers.obey(plan)
@@ -261,16 +266,19 @@ class Group:
         self._errors = missing_functions(compiled.functions)
         self._missing = frozenset(self._errors)
 
-    def _read_all(self, records: Sequence[Records], dead: list[DeadLetter]) -> list[Envelopes]:
+    def _read_all(
+        self, records: Sequence[Records], dead: list[DeadLetter], *, arrived: bool = False
+    ) -> list[Envelopes]:
+        """`arrived`: they have just come; fences shut out some of them."""
         found = []
         for part in records:
+            fences = dict(self._fences.get(part.topic, {})) if arrived else None
             topic = self._topics.get(part.topic)
             if topic is None:
-                found.append(read_envelopes(part, self.plan_version, dead))
-                continue
-            columns = columns_of(topic.schema, topic.fields)
-            found.append(
-                read_envelopes(
+                found.append(read_envelopes(part, self.plan_version, dead, fences=fences))
+            else:
+                columns = columns_of(topic.schema, topic.fields)
+                envelopes = read_envelopes(
                     part,
                     self.plan_version,
                     dead,
@@ -278,8 +286,11 @@ class Group:
                     layout=topic.layout,
                     columns=columns,
                     time=topic.time,
+                    fences=fences,
                 )
-            )
+                found.append(envelopes)
+            if fences:
+                self._fences[part.topic] = fences
         return found
 
     def _take(self, found: Sequence[Envelopes], state: StateMap, out: Output) -> None:

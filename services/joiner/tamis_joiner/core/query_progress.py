@@ -43,7 +43,11 @@ class TakenCuts(NamedTuple):
         return TakenCuts(*record.place, record.since, *record.reached)
 
     def fits(self, record: CutRecord) -> bool:
-        """True unless a commit of the shard has gone back: readings may be missing or counted twice then."""
+        """True unless a commit of the shard has gone back: readings may be missing or counted twice then. An
+        earlier owner of the shard may send cuts again.
+        """
+        if record.place[0] < self.number:
+            return True
         if record.place[0] == self.number:
             return record.reached == (self.place, self.time)
         return record.since > self.since or (record.before[0] >= self.place and record.before[1] >= self.time)

@@ -46,8 +46,8 @@ def layout(stream: StreamPlan, topic: TopicPlan) -> Layout:
 
 
 def value_schema(stream: StreamPlan, topic: TopicPlan) -> ValueSchema | None:
-    """The form of a topic's values; None for JSON."""
-    if topic.schema is None:
+    """The form of a topic's values; None for JSON, which partial aggregates have in every format."""
+    if topic.schema is None or topic.partials is not None:
         return None
     return ValueSchema(stream.value_format, topic.schema, len(layout(stream, topic)))
 

@@ -131,6 +131,32 @@ def test_a_partition_that_is_read_again_is_not_caught_up(partition: tuple[KafkaT
     assert not caught_up(shard)
 
 
+def test_a_confirmed_end_is_one_that_was_asked_for_afterwards(
+    partition: tuple[KafkaTopic, KafkaShard], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, shard = partition
+    broker = Answers()
+    monkeypatch.setattr(owner, "_ends", broker)
+    take(owner, Message(0), Message(1, end=True))
+    assert shard.poll(10, 5) is not None
+    assert caught_up(shard)
+    broker.ends = {0: 1}  # the answer to an earlier question
+    shard.confirm_end()
+    owner._ask_for_ends()
+    assert broker.asked == [0], "at once, though the partition isn't silent"
+    assert not caught_up(shard)
+    take(owner, Message(1, end=True))  # of a fetch that was on its way
+    assert not caught_up(shard)
+    broker.ends = {0: 3}
+    owner._ask_for_ends()
+    take(owner, Message(1), Message(2, end=True))
+    assert shard.poll(10, 5) is not None
+    assert not caught_up(shard), "a reading that the source had is missing"
+    take(owner, Message(2), Message(3, end=True))
+    assert shard.poll(10, 5) is not None
+    assert caught_up(shard)
+
+
 class Answers:
     """The broker's answers to the questions for ends."""
 

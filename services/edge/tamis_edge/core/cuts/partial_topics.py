@@ -12,6 +12,7 @@ from tamis.operators.cuts.cut import CutsCommit
 from tamis.operators.time_join.filter_dispatch import Bools
 from tamis.plan.model import PaneGrid, Plan, StreamPlan, TopicPlan
 from tamis_edge.core.commit import Commit
+from tamis_edge.core.cuts.fence import Fence
 from tamis_edge.core.cuts.records import CutOrigin, cut_records
 from tamis_edge.core.rows import Batch
 
@@ -20,12 +21,10 @@ class PartialTopics:
     """Without any topic of partial aggregates, it does nothing.
 
     A topic may have carried tuples of its queries before, also of an earlier owner of the shard, who may have
-    read further than this run. So the chain of such a topic begins only when this run has once caught up with
-    the end of its source, and all of its tuples are safe. New queries have no such tuples: their chain begins
-    with the plan that brings them.
+    read further than this run. So the chain of such a topic begins only behind a fence, when all of this
+    run's tuples are safe. New queries have no such tuples: their chain begins with the plan that brings them.
 
-    `form`: the newest plan that is known. `caught_up`: this run has once read all that its source had.
-    `full`: all readings shall be sent.
+    `form`: the newest plan that is known. `full`: all readings shall be sent.
     """
 
     def __init__(self, stream: str, commit: Commit) -> None:
@@ -43,7 +42,8 @@ class PartialTopics:
         self._watermark = START_OF_TIME
         self._changing = self._begins = False
         self._unsafe: dict[int, CutChain] = {}  # by token, records of cuts that can still be lost
-        self.caught_up = self.full = False
+        self.fence = Fence(commit.fence)
+        self.full = False
 
     def __bool__(self) -> bool:
         return bool(self._chains)
@@ -157,7 +157,7 @@ class PartialTopics:
         """Begin the chains of topics that carried tuples until now, if that is possible; returns True if it
         is. `unsafe`: the number of records of tuples that aren't safe.
         """
-        if not self._before_chains or not self.caught_up:
+        if not self._before_chains or not self.fence.passed:
             return False
         self._begins = unsafe > 0
         if self._begins:
@@ -169,7 +169,8 @@ class PartialTopics:
         return True
 
     def draw(self, next_offset: int, watermark: int, born: int, now: int) -> None:
-        """Draw the cuts that are due, for a commit. `born`: as in `Commit`."""
+        """Draw the cuts that are due, for a commit, and the fence. `born`: as in `Commit`."""
+        self.fence.draw(self._before_chains, born)
         reached = max(watermark, self._watermark)
         for chain in self._chains.values():
             full = self.full or self._changing
@@ -213,13 +214,14 @@ class PartialTopics:
 
     def safe(self, *tokens: int) -> None:
         """These records can't be lost any more. Those of tuples are left out."""
-        for token in tokens if self._unsafe else ():
+        for token in tokens:
+            self.fence.safe(token)
             if (chain := self._unsafe.pop(token, None)) is not None:
                 chain.unsafe -= 1
 
     def carries(self, token: int) -> bool:
-        """True if the record is one of a cut that isn't safe yet."""
-        return token in self._unsafe
+        """True if the record is one of a cut or a fence that isn't safe yet."""
+        return token in self._unsafe or self.fence.carries(token)
 
     @property
     def unsafe(self) -> int:

@@ -31,6 +31,10 @@ class Member(Protocol):
         """Deliver nothing of the partition for now."""
         ...
 
+    def confirm_end(self) -> None:
+        """Ask now for the ends of partitions that wait for it; answers to earlier questions don't count."""
+        ...
+
     def commit(self, shard: KafkaShard, commit: Commit) -> Future[None]:
         """Commit an offset and its metadata for the group."""
         ...
@@ -65,6 +69,8 @@ class KafkaShard:
             source.fields,
         )
         self.at_end = False  # all readings of the partition were delivered or are in the buffer
+        # Where the partition ended after the last `confirm_end`; None while that isn't known.
+        self.known_end: int | None = 0
         self._owner, self._commit = owner, commit
         self.buffer: deque[Payloads] = deque()
         self.waiting = self.bytes = 0  # readings in the buffer, and their bytes
@@ -81,7 +87,12 @@ class KafkaShard:
     @property
     def caught_up(self) -> bool:
         # The end is reported once, maybe while messages from before it still wait.
-        return self.at_end and not self.buffer
+        reached = self.known_end is not None and (self.next or 0) >= self.known_end
+        return self.at_end and not self.buffer and reached
+
+    def confirm_end(self) -> None:
+        self.known_end = None
+        self._owner.confirm_end()
 
     def committed(self) -> tuple[Commit, bool]:
         return self._commit, False
@@ -89,7 +100,7 @@ class KafkaShard:
     def start(self, offset: int, decoder: Decoder) -> None:
         # The assignment began at the commit; only a later start has to go back to it.
         self._owner.resume(self, None if self._fresh else offset)
-        self.next = offset or None
+        self.next, self.known_end = offset or None, 0
         self.started, self._fresh = True, False
 
     def decode_by(self, decoder: Decoder) -> None:
@@ -124,6 +135,8 @@ class KafkaShard:
         # Before the first reading or the first report of an end, the partition's first offset isn't known.
         self.behind = offset - (self.next or 0)
         self.at_end = self.next is not None and self.behind <= 0
+        # A topic that was made anew ends before.
+        self.known_end = offset if self.known_end is None else min(self.known_end, offset)
         if self.behind <= 0:
             self.behind_since = None
         elif self.behind_since is None:

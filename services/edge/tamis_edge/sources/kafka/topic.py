@@ -193,6 +193,10 @@ class KafkaTopic(Source):
 
     # ---- ends of partitions
 
+    def confirm_end(self) -> None:
+        self._ends.forget()
+        self._ask_at = 0.0
+
     def _ask_for_ends(self) -> None:
         """Ask for the ends of silent partitions, and take the answers.
 
@@ -208,18 +212,22 @@ class KafkaTopic(Source):
         now = self._clock()
         if now < self._ask_at:
             return
-        silent = [
+        asked = [
             shard
             for shard in self._shards.values()
-            if shard.started and not shard.paused and not shard.buffer and now - shard.heard > ASK_EVERY
+            if shard.started and (shard.known_end is None or self._silent(shard, now))
         ]
-        if not silent:
+        if not asked:
             return
         self._ask_at = now + ASK_EVERY
-        for shard in silent:
+        for shard in asked:
             if shard.misplaced:
                 self._reposition(shard)
-        self._ends.ask(shard.partition for shard in silent)
+        self._ends.ask(shard.partition for shard in asked)
+
+    @staticmethod
+    def _silent(shard: KafkaShard, now: float) -> bool:
+        return not shard.paused and not shard.buffer and now - shard.heard > ASK_EVERY
 
     def _ask_for_beginnings(self) -> None:
         """Ask where partitions begin that have readings in partial aggregates, and take the answers."""

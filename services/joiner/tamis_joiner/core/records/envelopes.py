@@ -109,13 +109,16 @@ def read_envelopes(
     layout: Layout | None = None,
     columns: Columns = (),
     time: str = "",
+    fences: dict[str, int] | None = None,
 ) -> Envelopes:
     """Sort records by kind, for a group that uses plan `version`.
 
     A record of an unknown kind is appended to `dead`. `with_positions`: standing queries read the topic and
     need the positions of tuples. `layout`: the columns of the topic's schema, if the plan has the topic
     and its values aren't JSON. `columns` and `time` are those of the topic's tuples: without columns, or
-    with positions or a layout, no tuple is decoded yet.
+    with positions or a layout, no tuple is decoded yet. `fences`: by shard, the number of the last fence on
+    this partition; it takes up those of the records. What an earlier owner of a shard sends behind a fence is
+    left out. None for records that have passed this before.
     """
     usual: UsualTuples | None = None
     others: Sequence[int] = range(len(records.values))
@@ -138,6 +141,8 @@ def read_envelopes(
             kind = envelope.get("kind")
             if type(plan) is not int or not 0 <= plan <= END_OF_TIME:
                 raise TypeError("plan")
+            if (kind == "fence" or fences) and _shut_out(kind, envelope, fences):
+                continue
             if kind is None:
                 if plan > version:
                     pending.append(row)
@@ -178,6 +183,21 @@ def read_envelopes(
         else:
             progress.append(record)
     return Envelopes(records, rows, documents, versions, late, progress, pending, positions, usual, cuts)
+
+
+def _shut_out(kind: Any, envelope: Mapping[str, Any], fences: dict[str, int] | None) -> bool:
+    """True for a fence, which it takes up, and for a record from before the fence of its shard. Cuts have
+    numbers of their own, and final records without a fence may be the registry's.
+    """
+    if fences is None or kind == "cut" or (kind == "final" and "fence" not in envelope):
+        return False
+    shard, number = envelope["shard"], envelope.get("fence", 0)
+    if type(shard) is not str or type(number) is not int or not 0 <= number <= END_OF_TIME:
+        raise TypeError("fence")
+    if kind == "fence":
+        fences[shard] = max(fences.get(shard, 0), number)
+        return True
+    return number < fences.get(shard, 0)
 
 
 def _position(envelope: Mapping[str, Any]) -> tuple[str, int]:
