@@ -16,7 +16,7 @@ from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 
 from tamis.errors import UnavailableError
-from tamis.messaging.connection import Connection
+from tamis.messaging.connection import Connection, answer_within
 from tamis.settings import KafkaSettings
 from tamis.web.registry_client import RegistryClient
 
@@ -97,7 +97,10 @@ class Places:
         resources = [ConfigResource(kind, name) for name in names]
         try:
             asked = self._admin.describe_configs(resources, request_timeout=TIMEOUT_SECONDS)
-            found = {resource.name: future.result() for resource, future in asked.items()}
+            found = {
+                resource.name: answer_within(future, TIMEOUT_SECONDS + 1)
+                for resource, future in asked.items()
+            }
         except KafkaException as error:
             self._admin.poll(0)
             raise self._connection.error(error) from error

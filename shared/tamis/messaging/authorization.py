@@ -14,7 +14,13 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient  # type: ignore[attr-defined]
 
-from tamis.messaging.connection import NOT_AUTHORIZED, Cluster, NotAuthorizedError, not_authorized
+from tamis.messaging.connection import (
+    NOT_AUTHORIZED,
+    Cluster,
+    NotAuthorizedError,
+    answer_within,
+    not_authorized,
+)
 from tamis.messaging.rights import Right, rights_of
 from tamis.messaging.topics import PLANS, SPECS
 from tamis.settings import KafkaSettings
@@ -147,7 +153,7 @@ def _lacks(allowed: set[Any] | None, right: Right) -> bool:
 def _allowed(answers: Mapping[str, Future[Any]], name: str) -> set[Any] | None:
     """The operations that are allowed on a topic; None if the broker doesn't say."""
     try:
-        found = answers[name].result(REQUEST_SECONDS + 1).authorized_operations
+        found = answer_within(answers[name], REQUEST_SECONDS + 1).authorized_operations
     except KafkaException as error:
         code = error.args[0].code()
         if code in NOT_AUTHORIZED:

@@ -12,11 +12,13 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
 from tamis.errors import UnavailableError
+
+T = TypeVar("T")
 
 AUTHENTICATION_FAILED = "authentication failed"  # the beginning of each message about it
 
@@ -238,13 +240,25 @@ def _kafka_error(error: KafkaError | KafkaException) -> KafkaError:
     return error
 
 
-def listed_offset(answer: Future[Any]) -> int:
+def answer_within(question: Future[T], seconds: float) -> T:
+    """The answer to a question, which comes within `seconds`. Raises KafkaException.
+
+    If the broker is away or changes meanwhile, librdkafka may leave a question open for ever, whatever its
+    timeout is.
+    """
+    try:
+        return question.result(seconds)
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "Kafka's client gave no answer")) from None
+
+
+def listed_offset(question: Future[Any], seconds: float) -> int:
     """The offset of a partition, 0 or more. Blocks until the answer has come.
 
     Raises KafkaException if the offset isn't known now. If no broker answers in time, librdkafka gives the
     offset -1001 and no error. A reader that took it for an end would start again at the beginning.
     """
-    offset = int(answer.result().offset)
+    offset = int(answer_within(question, seconds).offset)
     if offset < 0:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "Kafka gave no offset in time"))
     return offset

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tamis.errors import UnavailableError
 from tamis_joiner.monitoring.deletions import records_between
-from tamis_joiner.reading.offsets import by_partition, decode, encode, limited, ranges
+from tamis_joiner.reading import offsets
+from tamis_joiner.reading.offsets import LatestOffsets, by_partition, decode, encode, limited, ranges
 
 
 def document(r: random.Random, least: dict[str, dict[str, int]], most: int) -> dict[str, dict[str, int]]:
@@ -56,3 +61,43 @@ def test_a_partition_that_went_back_is_not_read() -> None:
 
 def _numbers(offsets: dict[str, dict[str, int]]) -> dict[str, dict[int, int]]:
     return {topic: {int(p): offset for p, offset in some.items()} for topic, some in offsets.items()}
+
+
+class Silent:
+    """A client that leaves each question open, as librdkafka may do when a broker goes away."""
+
+    def __init__(self, _: Any) -> None:
+        self.asked = 0
+
+    def poll(self, _: float) -> None:
+        """Nothing has happened."""
+
+    def list_topics(self, **_: Any) -> Any:
+        topic = SimpleNamespace(error=None, partitions={0: None, 1: None})
+        return SimpleNamespace(topics={"t": topic})
+
+    def list_offsets(self, wanted: Any, **_: Any) -> Any:
+        self.asked += 1
+        return {at: Future[Any]() for at in wanted}
+
+
+class Answering(Silent):
+    """One that answers."""
+
+    def list_offsets(self, wanted: Any, **_: Any) -> Any:
+        found = super().list_offsets(wanted)
+        for future in found.values():
+            future.set_result(SimpleNamespace(offset=7))
+        return found
+
+
+def test_a_question_that_is_left_open_is_asked_again_by_another_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(offsets, "AdminClient", Silent)
+    monkeypatch.setattr(offsets, "_ANSWER_SECONDS", 0.1)
+    kafka = LatestOffsets({"bootstrap.servers": "127.0.0.1:1"}, "t")
+    monkeypatch.setattr(offsets, "AdminClient", Answering)
+    with pytest.raises(UnavailableError, match="gave no answer"):
+        kafka.latest({"t": {"0": 3, "1": 4}})
+    assert kafka.latest({"t": {"0": 3, "1": 4}})[0] == {"t": {"0": 7, "1": 7}}

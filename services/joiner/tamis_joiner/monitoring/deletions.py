@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPart
 from confluent_kafka.admin import AdminClient
 
 from tamis.errors import UnavailableError
-from tamis.messaging.connection import Connection
+from tamis.messaging.connection import Connection, answer_within
 from tamis.messaging.rights import READERS
 from tamis.messaging.topics import JOINER_PATTERN
 from tamis.settings import KafkaSettings
@@ -48,7 +48,10 @@ class TopicIds(BackgroundThread):
             known = self._client.list_topics(timeout=REQUEST_SECONDS).topics
             names = [name for name in known if _PATTERN.fullmatch(name)]
             asked = self._client.describe_topics(TopicCollection(names), request_timeout=REQUEST_SECONDS)
-            found = {name: str(answer.result().topic_id) for name, answer in asked.items()}
+            found = {
+                name: str(answer_within(question, REQUEST_SECONDS + 1).topic_id)
+                for name, question in asked.items()
+            }
         except KafkaException as error:
             self._client.poll(0)  # calls the error callback, which has the cause
             raise self._connection.error(error) from error

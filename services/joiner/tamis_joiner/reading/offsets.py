@@ -22,6 +22,7 @@ Offsets = Mapping[str, Mapping[str, int]]
 
 # A joiner that is stopped while Kafka is away waits for so long.
 REQUEST_SECONDS = 5.0
+_ANSWER_SECONDS = REQUEST_SECONDS + 1
 # New topics are looked for this often. New records are asked for each time, several times a second.
 TOPICS_SECONDS = 0.5
 
@@ -99,8 +100,9 @@ class LatestOffsets:
         self, config: Mapping[str, Any], pattern: str, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._connection = Connection.of(config)
-        settings: dict[str, Any] = {**config, "error_cb": self._connection}
-        self._admin = AdminClient(settings)
+        self._settings: dict[str, Any] = {**config, "error_cb": self._connection}
+        self._admin = AdminClient(self._settings)
+        self._given_up: list[AdminClient] = []  # those that left a question open
         self._pattern = re.compile(pattern)
         self._clock = clock
         self._partitions: dict[str, list[int]] = {}
@@ -160,7 +162,7 @@ class LatestOffsets:
         failed: KafkaException | None = None
         for at, answer in answers.items():
             try:
-                found[at.topic, at.partition] = listed_offset(answer)
+                found[at.topic, at.partition] = listed_offset(answer, 0 if failed else _ANSWER_SECONDS)
             except KafkaException as error:
                 # No broker answers, the leader changes, or the topic was just deleted.
                 failed = error
@@ -168,6 +170,10 @@ class LatestOffsets:
             self._looked = float("-inf")
             if not found:
                 self._admin.poll(0)
+                if not all(answer.done() for answer in answers.values()):
+                    # This client may not answer again. If it were destroyed, that would wait for the answers.
+                    self._given_up.append(self._admin)
+                    self._admin = AdminClient(self._settings)
                 raise self._connection.error(failed) from failed
         return found
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tamis.errors import InputError, UnavailableError
-from tamis.messaging.connection import NOT_AUTHORIZED, Connection
+from tamis.messaging.connection import NOT_AUTHORIZED, Connection, answer_within
 from tamis.messaging.topics import COMMON_CONFIG, PART_PREFIX, SPECS, STREAM_PREFIX, TopicSpec, part_topic
 
 REQUEST_SECONDS = 10.0
@@ -128,7 +128,7 @@ def _compare(wanted: Mapping[str, int], present: Mapping[str, int]) -> None:
 
 def _existing_is_fine(future: Future[None]) -> None:
     try:
-        future.result()
+        answer_within(future, REQUEST_SECONDS + 1)
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise

@@ -11,6 +11,7 @@ arrive. On a separate connection the answer also doesn't wait behind a fetch.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -95,12 +96,16 @@ class PartitionEnds:
         self._beginnings = beginnings
         self._client: AdminClient | None = None  # made for the first question
         self._asked: dict[int, Future[Any]] = {}
+        self._asked_at = 0.0  # monotonic seconds
 
     def ask(self, partitions: Iterable[int]) -> None:
         """Ask for the ends of these partitions, except those for which an answer is still expected."""
+        if self._asked and time.monotonic() - self._asked_at > 2 * SECONDS:
+            self.forget()  # librdkafka may leave a question open for ever
         wanted = [partition for partition in partitions if partition not in self._asked]
         if not wanted:
             return
+        self._asked_at = time.monotonic()
         if self._client is None:
             self._client = AdminClient(self._config)
         place = OffsetSpec.earliest() if self._beginnings else OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -118,7 +123,7 @@ class PartitionEnds:
         for partition, answer in [(p, a) for p, a in self._asked.items() if a.done()]:
             del self._asked[partition]
             try:
-                ends[partition] = listed_offset(answer)
+                ends[partition] = listed_offset(answer, 0)
             except KafkaException as error:
                 _log.debug("a partition's end is not known", topic=self._topic, error=str(error))
         return ends
