@@ -213,21 +213,21 @@ def _row(what: str, passed: Passed, peers: tuple[float, float], count: int) -> d
     }
 
 
-def _readings(count: int) -> Iterator[tuple[bytes, bytes]]:
+def _readings(count: int, keys: int = KEYS) -> Iterator[tuple[bytes, bytes]]:
     # A day ago: event times may not lie ahead of the edge's clock.
-    return weather(count, KEYS, (int(time.time()) - 86_400) * SECOND, seed=1)
+    return weather(count, keys, (int(time.time()) - 86_400) * SECOND, seed=1)
 
 
-def filled(topics: Topics, count: int, say: Say) -> Size:
-    """Write the readings to the source topic."""
-    say(f"filling the source topic with {count:,} readings")
+def filled(topics: Topics, count: int, say: Say, source: str = SOURCE, keys: int = KEYS) -> Size:
+    """Write readings to a source topic."""
+    say(f"filling topic {source} with {count:,} readings of {keys:,} keys")
     size = 0
 
     def records() -> Iterator[tuple[str, bytes | None, bytes, int]]:
         nonlocal size
-        for key, value in _readings(count):
+        for key, value in _readings(count, keys):
             size += len(value)
-            yield SOURCE, key, value, -1
+            yield source, key, value, -1
 
     topics.fill(records())
     return Size(count, size)

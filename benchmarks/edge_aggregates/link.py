@@ -11,7 +11,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.edge import BARE, CONFIG, SOURCE, EdgeRun, Passed, Size, bare_loop, edge_run, filled
-from benchmarks.edge_aggregates.ways import KEYS, WAYS, Way
+from benchmarks.edge_aggregates.ways import HOURS, KEYS, WAYS, Way
 from benchmarks.harness import Cell, Goal, Result, Say
 from benchmarks.kafka import PARTITIONS, Topics
 from benchmarks.readings import RATE
@@ -38,7 +38,7 @@ def run(quick: bool, say: Say) -> Result:
         try:
             fleet.start_registry()
             topics = Topics(fleet.bootstrap)
-            topics.create([SOURCE, BARE])
+            topics.create([SOURCE, HOURS.source, BARE])
             size = filled(topics, count, say)
             say("bare loop")
             before = bare_loop(topics, count)
@@ -49,13 +49,17 @@ def run(quick: bool, say: Say) -> Result:
                 sent[way.stream] = _sent(topics, stream_topic(way.stream, 1))
             say("bare loop again")
             after = bare_loop(topics, count)
+            say(HOURS.what)
+            many = filled(topics, count // 2, say, HOURS.source, HOURS.keys)
+            passed[HOURS.stream] = _edge(fleet, topics, HOURS, many)
+            sent[HOURS.stream] = _sent(topics, stream_topic(HOURS.stream, 1))
             topics.close()
         finally:
             fleet.stop()
     bare = (before.tuples + after.tuples) / (before.seconds + after.seconds)
     rows: list[dict[str, Cell]] = [
         {"what": "bare loop", "readings/s": round(bare), "rate / bare loop": 1.0},
-        *(_row(way, passed[way.stream], sent[way.stream], bare) for way in WAYS),
+        *(_row(way, passed[way.stream], sent[way.stream], bare) for way in (*WAYS, HOURS)),
     ]
     return Result(
         NAME,
@@ -73,7 +77,8 @@ def run(quick: bool, say: Say) -> Result:
         rows,
         {"readings": count, "keys": KEYS, "readings a second and key": RATE, "quick": quick},
         (
-            f"{count:,} readings are {count // (KEYS * RATE)} seconds of event time",
+            f"{count:,} readings of {KEYS:,} keys are {count // (KEYS * RATE)} seconds of event time",
+            f"by hour: {count // 2:,} readings, whose groups are all in one open pane",
             "bare loop: consumes, decodes and publishes every reading, with default settings; the mean of"
             " two runs",
             "records, bytes: all that is in the topics in the end, with progress; keys and values, without"
@@ -84,7 +89,7 @@ def run(quick: bool, say: Say) -> Result:
 
 
 def _edge(fleet: Fleet, topics: Topics, way: Way, size: Size) -> Passed:
-    config = CONFIG.format(batch=BATCH, topic=SOURCE, stream=way.stream)
+    config = CONFIG.format(batch=BATCH, topic=way.source, stream=way.stream)
     return edge_run(
         fleet, topics, EdgeRun(way.stream, config, (stream_topic(way.stream, 1),), (), way.sql), size
     )
@@ -123,8 +128,11 @@ def _row(way: Way, passed: Passed, sent: Sent, bare: float) -> dict[str, Cell]:
 def _goals(passed: Mapping[str, Passed], sent: Mapping[str, Sent], bare: float) -> list[Goal]:
     fewer = {name: sent[f"raw_{name}"].bytes / sent[name].bytes for name in ("means", "several")}
     speed = passed["means"].tuples / passed["means"].seconds / bare
+    memory = passed[HOURS.stream].memory
+    assert memory is not None
     return [
         Goal("avg by minute: bytes", fewer["means"], "times fewer than every reading", least=100),
         Goal("5 aggregates, 3 windows: bytes", fewer["several"], "times fewer than every reading", least=50),
         Goal("partial aggregates: rate", speed, "times the bare loop's", least=2.5),
+        Goal("10,000 groups, panes of an hour: memory", memory[1] / 1e6, "MB", most=200),
     ]

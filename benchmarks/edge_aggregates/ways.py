@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from benchmarks.edge import SOURCE
 from benchmarks.readings import stream
 
 KEYS = 1_000
@@ -22,13 +23,15 @@ SELECT window_end, station, {select} FROM {window} GROUP BY window_end, station;
 
 @dataclass(frozen=True)
 class Way:
-    """A stream with its alerts; `raw`: edges publish every reading."""
+    """A stream with its alerts; `raw`: edges publish every reading. `source`: the topic of its readings."""
 
     stream: str
     what: str
     windows: tuple[str, ...]
     select: str
     raw: bool
+    source: str = SOURCE
+    keys: int = KEYS
 
     @property
     def sql(self) -> str:
@@ -42,7 +45,7 @@ class Way:
             )
             for number, window in enumerate(self.windows)
         )
-        return stream(self.stream, KEYS) + "".join(alerts)
+        return stream(self.stream, self.keys) + "".join(alerts)
 
 
 _SHARED = (TUMBLE, TUMBLE.replace("{1}", "15"), HOP)
@@ -51,4 +54,13 @@ WAYS = (
     Way("raw_means", "avg by minute: every reading", (TUMBLE,), MEAN, raw=True),
     Way("several", "5 aggregates, 3 windows: partial aggregates", _SHARED, SEVERAL, raw=False),
     Way("raw_several", "5 aggregates, 3 windows: every reading", _SHARED, SEVERAL, raw=True),
+)
+HOURS = Way(
+    "hours",
+    "5 aggregates by hour, 10,000 groups",
+    (TUMBLE.replace("{1}", "60"),),
+    SEVERAL,
+    raw=False,
+    source="manykeys",
+    keys=10_000,
 )
