@@ -150,7 +150,13 @@ def plan_for(
     estimators = _estimators(catalog, statistics or {}, parts)
     derived = derived_topics(catalog, derived_numbers or {}, parts.derived)
     assignment = TopicAssignment(
-        version, estimators, topic_numbers, outside, parts.assignment, derived=derived_sources(derived)
+        version,
+        estimators,
+        topic_numbers,
+        outside,
+        parts.assignment,
+        derived=derived_sources(derived),
+        aggregated=partials or (),
     )
     changed, same_streams = _readers_of_changed_streams(parts, catalog)
     all_of_them = Splice(0, len(parts.sources), len(sources))
@@ -232,7 +238,8 @@ def _assign(
     known = {one.id: one.numbers for one in fresh}
     assignment.assign((request for some in requests.values() for request in some), known)
     for one in fresh:
-        readers[one.id] = assigned_reader(one, requests[one.id], assignment, catalog)
+        served = tuple(map(assignment.assigned_request, requests[one.id]))
+        readers[one.id] = assigned_reader(one, served, assignment, catalog)
     return readers
 
 

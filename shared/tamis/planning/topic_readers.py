@@ -87,6 +87,7 @@ def read_requests(reader: Reader, catalog: Catalog) -> tuple[ReadRequest, ...]:
                 (_read(reader, feed.stream.name), feed.partition_key),
                 feed.filter,
                 groups=None if feed.stream.base else groups_of(query.lower),
+                tuples_are_cheaper=query.tuples_are_cheaper,
             )
             for feed in query.layout.feeds
         )
@@ -161,8 +162,20 @@ def _request(
     complete: bool = True,
     columns: frozenset[str] | None = None,
     groups: tuple[Expr, ...] | None = None,
+    tuples_are_cheaper: bool = False,
 ) -> ReadRequest:
-    return ReadRequest(reader.id, alias, key, filter_, subscriber, complete, reader.version, columns, groups)
+    return ReadRequest(
+        reader.id,
+        alias,
+        key,
+        filter_,
+        subscriber,
+        complete,
+        reader.version,
+        columns,
+        groups,
+        tuples_are_cheaper,
+    )
 
 
 def _reading(one: ReaderInput, reader: Reader) -> ReaderInput:
@@ -183,7 +196,9 @@ def assigned_reader(
         return AssignedReader(reader, requests, numbers, None, {"": outside})
     own = former_catalog(catalog, reader.former, origin)
     if is_standing(origin, own):
-        query, counting = standing_query(origin, reader.version, judged(origin, own), topics)
+        aggregated = not any(request.groups is None and request.tuples_are_cheaper for request in requests)
+        found = judged(origin, own)
+        query, counting = standing_query(origin, reader.version, found, topics, aggregated=aggregated)
         inputs = {one.source.stream: _reading(one, reader) for one in counting}
         query = replace(query, inputs=tuple(one.source for one in inputs.values()))
         return AssignedReader(reader, requests, numbers, query, inputs)

@@ -8,9 +8,9 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr, conjunction, conjuncts
@@ -102,7 +102,7 @@ class TopicAssignment:
     `outside`: by stream, the numbers of topics that the joiner doesn't read; `assigned`: the topics
     of requests assigned in this version, by reader and alias; `choices`: the reasons for new ones;
     `touched`: topics with other readers than before. `derived`: the derived streams that may serve requests
-    of a stream and key.
+    of a stream and key. `aggregated`: the names of topics that have partial aggregates, and keep them.
     """
 
     def __init__(
@@ -114,6 +114,7 @@ class TopicAssignment:
         before: TopicAssignment | None = None,
         *,
         derived: Mapping[TopicKey, Sequence[DerivedSource]] | None = None,
+        aggregated: Collection[str] = (),
     ) -> None:
         """The assignment of plan `version`, so far the same as `before`.
 
@@ -125,6 +126,7 @@ class TopicAssignment:
         self.outside = dict(outside)
         self.derived = {(key, one.name): one for key, some in (derived or {}).items() for one in some}
         self._derived_of = derived or {}
+        self._aggregated = aggregated
         self.assigned: dict[str, dict[str, TopicId]] = {}
         self.choices: dict[str, dict[str, Choice]] = {}
         self.touched: set[Topic] = set()
@@ -201,11 +203,22 @@ class TopicAssignment:
         self._unsorted = set()
 
     def _add(self, request: ReadRequest, number: TopicId) -> None:
+        if request.tuples_are_cheaper and not self._has_partials(request.key, number):
+            request = replace(request, groups=None)
         self.assigned.setdefault(request.reader, {})[request.alias] = number
         requests = self._writable((request.key, number))
         if requests and request.sort_key < requests.value_list[-1].sort_key:
             self._unsorted.add((request.key, number))
         requests[request.reader, request.alias] = request
+
+    def _has_partials(self, key: TopicKey, number: TopicId) -> bool:
+        """True if a topic has had partial aggregates in the plan before: there is no way back to tuples."""
+        return isinstance(number, int) and self.name(key, number) in self._aggregated
+
+    def assigned_request(self, request: ReadRequest) -> ReadRequest:
+        """A request of this version as its topic serves it."""
+        topic = request.key, self.assigned[request.reader][request.alias]
+        return self.requests[topic[0]][topic[1]][request.reader, request.alias]
 
     def _writable(self, topic: Topic) -> Requests:
         """The requests of a topic, to be changed; the assignment before has its own copy."""
@@ -224,6 +237,8 @@ class TopicAssignment:
         partial = {number: form for number in numbers if (form := self._partial_form(request.key, number))}
         if request.groups is not None:
             same = [number for number, form in partial.items() if form == (request.filter, request.groups)]
+            if request.tuples_are_cheaper:
+                same = [number for number in same if self._has_partials(request.key, number)]
             if same:
                 share = need.share
                 return Choice(same[0], "as it is", share, share, basis, partial=True)
@@ -232,7 +247,8 @@ class TopicAssignment:
         candidates = [load.candidate for load in loads.values()]
         topic, share, cost = CandidateTopics(candidates, need.lower.shape[1]).choose(need, request.subscriber)
         covered = topic is not None and loads[topic.number].covers(request)
-        if request.groups is not None and not covered and self._partial_topics(request) < MOST_PARTIAL:
+        aggregated = request.groups is not None and not request.tuples_are_cheaper
+        if aggregated and not covered and self._partial_topics(request) < MOST_PARTIAL:
             return Choice(self._free_number(request), "own", 0.0, need.share, basis, partial=True)
         if not covered and cost < _TIE:
             # Conditions of which nothing is known are taken to let every tuple pass. A topic with all tuples

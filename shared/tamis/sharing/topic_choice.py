@@ -60,6 +60,8 @@ class ReadRequest:
     `complete`: the reader needs every tuple, without omission. `version`: the plan version that made the
     reader. `columns`: the columns that it reads, for a reader that may read the topic of a derived stream.
     `groups`: the columns of groups of a reader for which edges can publish partial aggregates.
+    `tuples_are_cheaper`: a topic of its own with tuples takes fewer bytes; once it is assigned to one, it has
+    no `groups`.
     """
 
     reader: str
@@ -71,6 +73,7 @@ class ReadRequest:
     version: int
     columns: frozenset[str] | None = None
     groups: tuple[Expr, ...] | None = None
+    tuples_are_cheaper: bool = False
 
     @property
     def sort_key(self) -> SortKey:

@@ -11,6 +11,7 @@ from tests.unit.registry.test_partial_topics import STREAM, windows
 
 from tamis.cli.common.tables import show_outcome
 from tamis.messaging.heartbeats import JOINER, Heartbeat
+from tamis.plan.model import partial_topics
 from tamis.sharing.topic_assignment import MOST_PARTIAL
 from tamis_registry.core.plan.planner import PLANNER
 from tamis_registry.core.registry import Registry
@@ -123,3 +124,41 @@ def test_the_shell_prints_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
     shown = " ".join(capsys.readouterr().out.split())
     for line in query["streams"][0]["sent"]["text"]:
         assert line in shown
+
+
+FEW = "CREATE STREAM air (k VARCHAR KEY, ts TIMESTAMP, x DOUBLE, WATERMARK FOR ts AS ts) WITH ({});"
+ONE_A_SECOND = "keys = 1, rate = '1/s'"
+EACH_SECOND = ROWS.format(1)
+
+
+def test_readings_are_sent_where_they_take_fewer_bytes() -> None:
+    registry = InProcessRegistry(FEW.format(ONE_A_SECOND) + f"CREATE ALERT each AS {EACH_SECOND};", NOW)
+    told = sent(registry, "EXPLAIN each")
+    assert told["form"] == "readings"
+    assert "since they take fewer bytes: about 10" in told["text"][0]
+    assert not partial_topics(registry.plan)
+
+
+def test_there_is_no_way_back_to_readings() -> None:
+    registry = InProcessRegistry(
+        FEW.format("keys = 1, rate = '50/s'") + f"CREATE ALERT each AS {EACH_SECOND};", NOW
+    )
+    registry.apply("ALTER STREAM air SET (rate = '1/s');", NOW)
+    assert partial_topics(registry.plan) == {TOPIC}
+    assert sent(registry, "EXPLAIN each")["form"] == "partial aggregates"
+
+
+def test_they_join_partial_aggregates_that_exist() -> None:
+    registry = InProcessRegistry(FEW.format(ONE_A_SECOND) + TEN, NOW)
+    assert partial_topics(registry.plan)
+    registry.apply(f"CREATE ALERT each AS {EACH_SECOND};", NOW)
+    told = sent(registry, "EXPLAIN each")
+    assert (told["form"], told["topic"], told["others"]) == ("partial aggregates", TOPIC, ["ten"])
+
+
+def test_readings_that_are_sent_anyway_serve_others() -> None:
+    registry = InProcessRegistry(FEW.format(ONE_A_SECOND) + f"CREATE ALERT each AS {EACH_SECOND};", NOW)
+    registry.apply(TEN, NOW)
+    assert not partial_topics(registry.plan)
+    registry.apply("DROP ALERT each;", NOW)
+    assert partial_topics(registry.plan)

@@ -19,15 +19,14 @@ from tamis.operators.windows.shared_panes import expression_of
 from tamis.plan.model import PartialAggregation, Plan, TopicPlan
 from tamis.plan.nodes import Grouping
 from tamis.planning.link.bound import PARTITIONS, Amount, LinkBound, of_queries
-from tamis.planning.link.placement import RAW, partial_aggregation
+from tamis.planning.link.cost import LinkCost
+from tamis.planning.link.placement import partial_aggregation
 from tamis.planning.queries.standing_queries import is_standing, judged
 from tamis.query.model import AlertDef, Catalog, WindowGroupBy
 from tamis.sharing.topic_assignment import MOST_PARTIAL
 
 # Alerts that share a topic, in a document and for people.
 _MOST_NAMED = 10
-# With fewer readings in a row of partial aggregates, its record can take more bytes than theirs.
-_WORTHWHILE = 4
 _MEASURES: dict[Measure, str] = {
     "count": "count",
     "total": "sum",
@@ -86,8 +85,6 @@ class Transfer:
             f"a shard sends about {_amount(bound.expected)} a minute, at most {_amount(bound.most)}"
             f" ({partitions}){instead}; a late reading adds at most one of each"
         )
-        if bound.expected.rows > bound.readings / _WORTHWHILE:
-            yield f"there are hardly fewer rows than readings: {RAW} may take less of the link"
         if bound.memory < math.inf:
             yield f"memory at the edge: up to {_bytes(int(bound.memory))} for {bound.open_rows:,} open rows"
 
@@ -121,12 +118,19 @@ def transfer(alert: AlertDef, catalog: Catalog) -> Transfer | None:
     query = alert.query
     if isinstance(found.lower, str):
         return Transfer(reason=found.lower)
+    if found.cost is not None and found.cost.tuples_are_cheaper:
+        return Transfer(reason=_cheaper(found.cost))
     assert partials_ is not None
     assert isinstance(query, WindowGroupBy)
     (feed,) = found.layout.feeds
     return _partial_aggregates(
         partials_, [query], catalog, feed.stream, keyed=bool(feed.partition_key), partitions=PARTITIONS
     )
+
+
+def _cheaper(cost: LinkCost) -> str:
+    readings, aggregates = _bytes(int(cost.tuples)), _bytes(int(cost.partials))
+    return f"they take fewer bytes: about {readings} a minute, and partial aggregates {aggregates}"
 
 
 def topic_transfer(
@@ -160,8 +164,8 @@ def _tuples_reason(plan: Plan, topic: TopicPlan, stream: StreamDef) -> str:
     if sum(one.partials is not None for one in topics) >= MOST_PARTIAL:
         return f"stream {stream.shown_name} has {MOST_PARTIAL} topics of partial aggregates, and no more"
     return (
-        f"topic {topic.name} has readings, from before edges and joiner could exchange partial aggregates or"
-        " for other readers that need them"
+        f"topic {topic.name} has readings, from before edges and joiner could exchange partial aggregates, or"
+        " for other readers that need them, or for which they take fewer bytes"
     )
 
 

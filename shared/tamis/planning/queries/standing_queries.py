@@ -19,6 +19,7 @@ from tamis.plan.model import GREATEST, Input, Kept, PartialAggregation, Standing
 from tamis.plan.nodes import Grouping, Node
 from tamis.plan.omission import Omission, bare
 from tamis.planning.decide import verdict_on
+from tamis.planning.link.cost import LinkCost, link_cost
 from tamis.planning.link.placement import lower_half, partial_aggregation
 from tamis.planning.physical.lowering import lowered
 from tamis.query.computed_columns import meaning
@@ -76,7 +77,7 @@ class Layout:
 @dataclass(frozen=True)
 class Judged:
     """An accepted standing query. `lower`: see `placement.lower_half`. `kept`: of aggregates of windows, by
-    stream.
+    stream. `cost`: of what edges send for it; None if that isn't known.
     """
 
     memory: Memory
@@ -84,6 +85,12 @@ class Judged:
     node: Node
     lower: Grouping | str
     kept: Mapping[str, Kept] = field(default_factory=dict)
+    cost: LinkCost | None = None
+
+    @property
+    def tuples_are_cheaper(self) -> bool:
+        """True if partial aggregates take more bytes than the readings, as far as that is known."""
+        return self.cost is not None and self.cost.tuples_are_cheaper
 
 
 def judged(alert: AlertDef, catalog: Catalog) -> Judged:
@@ -103,10 +110,24 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
         known = kept if all(one.most() <= GREATEST for one in kept.values()) else {}
         node = lowered(query, catalog)
         assert node is not None, "a query that keeps synopses is no join by time"
-        return Judged(verdict.memory, layout(query, catalog), node, lower_half(alert, node), known)
+        placed, lower = layout(query, catalog), lower_half(alert, node)
+        return Judged(verdict.memory, placed, node, lower, known, _cost(alert, node, lower, placed, catalog))
 
     found: Judged = catalog.results.get(_objects(alert, catalog), "standing query", make)
     return found
+
+
+def _cost(
+    alert: AlertDef, node: Node, lower: Grouping | str, placed: Layout, catalog: Catalog
+) -> LinkCost | None:
+    """The cost of the two forms in which edges can send the readings of an alert; None if there is only
+    one.
+    """
+    sent, query = partial_aggregation(alert, node, lower, 1), alert.query
+    if sent is None or not isinstance(query, WindowGroupBy):
+        return None
+    (feed,) = placed.feeds
+    return link_cost(sent, query, catalog, feed.partition_key, feed.read)
 
 
 def _kept(query: Query, catalog: Catalog, memory: Memory) -> dict[str, Kept]:
@@ -206,9 +227,11 @@ def _nested_partition(query: Query, catalog: Catalog) -> list[tuple[dict[str, st
 
 
 def standing_query(
-    alert: AlertDef, version: int, judged: Judged, topics: Mapping[str, str]
+    alert: AlertDef, version: int, judged: Judged, topics: Mapping[str, str], *, aggregated: bool = True
 ) -> tuple[StandingQuery, list[ReaderInput]]:
-    """An accepted alert as plan `version` makes it, and its readers; `topics` serve its streams."""
+    """An accepted alert as plan `version` makes it, and its readers; `topics` serve its streams.
+    `aggregated`: as partial aggregates, where that is possible.
+    """
     inputs = tuple(
         Input(
             "",
@@ -237,7 +260,7 @@ def standing_query(
         for_=alert.options.for_,
         proven=judged.memory.verdict == "bounded",
     )
-    partials = partial_aggregation(alert, judged.node, judged.lower, version)
+    partials = partial_aggregation(alert, judged.node, judged.lower, version) if aggregated else None
     return made, [_reader(source, version, partials) for source in inputs]
 
 

@@ -32,7 +32,7 @@ from tamis.query.model import (
 )
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.plan.planner import Planner
-from tamis_registry.core.plan.sent_aggregates import sent_to
+from tamis_registry.core.plan.sent_aggregates import has_partials, sent_to
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.shards.backfill import check_replaced
 from tamis_registry.core.state.model import State
@@ -249,8 +249,10 @@ def tell(query: dict[str, Any], state: State, built: Built) -> None:
                 "estimated_from": choice.basis,
                 "reason": choice.reason(needs_all=needs_all),
             }
-            if source.get("sent", {}).get("form") == "partial aggregates":
-                sent = sent_to(source["sharing"]["topic"], state, built.plan)
+            topic, form = source["sharing"]["topic"], source.get("sent", {}).get("form")
+            # Readings that would take fewer bytes may join a topic of partial aggregates that exists.
+            if form == "partial aggregates" or (form and has_partials(topic, built.plan)):
+                sent = sent_to(topic, state, built.plan)
                 source["sent"] = replace(sent, alert=query["name"]).document()
 
 
