@@ -17,5 +17,5 @@ def test_each_reading_is_counted_once_in_each_of_its_windows(times: int) -> None
         runs = CutRuns(seed)
         assert not runs.play(), f"seed {seed}"
         seen += runs.seen
-    assert min(seen[kind] for kind in ("cut", "tuple", "crash", "counted", "old tuple")) > 50, seen
+    assert min(seen[kind] for kind in ("cut", "tuple", "crash", "counted", "old tuple", "part")) > 50, seen
     assert seen["fence"] > 20, seen
