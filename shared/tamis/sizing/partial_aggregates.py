@@ -8,9 +8,10 @@ import msgspec
 import numpy as np
 
 from tamis.operators.windows.boundaries import boundaries_in, pane_starts
-from tamis.operators.windows.cut_policy import FULL_EVERY
+from tamis.operators.windows.cut_policy import COMMIT_EVERY, FULL_EVERY, MOST_SEPARATE_BYTES
 from tamis.operators.windows.open_panes import OpenPanes
 from tamis.operators.windows.pane_documents import to_document
+from tamis.operators.windows.partials import partials
 from tamis.operators.windows.slots.memory import most_bytes
 from tamis.plan.model import PartialAggregation, Plan, TopicPlan
 from tamis.plan.nodes import Grouping
@@ -72,6 +73,10 @@ def partial_rows(plan: Plan, topic: TopicPlan, load: StreamLoad, passing: Figure
         min(entries_each * most_open_panes(grids, stream.delay), rate / edges * FULL_EVERY / SECOND)
     )
     memory = most_bytes(sent.grouping, open_rows, open_rows, open_rows)
+    if any(partial.each for partial in partials(sent.grouping.aggregates)):
+        # A full cut frees them; while it is on its way, others come.
+        commit = int(rate / edges * COMMIT_EVERY / SECOND)
+        memory = min(memory, 2 * MOST_SEPARATE_BYTES + most_bytes(sent.grouping, commit, commit, commit))
     return PartialRows(
         rows,
         *_bytes(sent, load),

@@ -212,8 +212,7 @@ def exceeded(case: Case, r: random.Random) -> tuple[list[str], list[float]]:
     shard.read(readings, BORN + case.minutes * MINUTE)
     found, reached = [], [0.0, 0.0]
     waiting = len(late)  # so many late readings can wait beside the open rows, at most
-    # Values that are kept separately are counted as rows, too.
-    if case.aggregates != "median(v)" and shard.open_rows > bound.open_rows + waiting:
+    if shard.open_rows > bound.open_rows + waiting:
         found.append("open rows")
     if not waiting and shard.memory > bound.memory:
         found.append("memory")

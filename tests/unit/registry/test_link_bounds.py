@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from tests.fixtures.in_process_fleet import InProcessRegistry
 
@@ -45,6 +47,21 @@ def test_the_bound_of_an_alert_alone_is_that_of_explain() -> None:
     assert bound.rows == (7 + 2) * 100
     # 2 + 7 cuts, since there is one partition.
     assert bound.records == 9
+
+
+@pytest.mark.parametrize(
+    "value", ["median(x)", "count(DISTINCT x)", "percentile_cont(0.9) WITHIN GROUP (ORDER BY x)", "max(x)"]
+)
+@pytest.mark.parametrize("options", [DECLARED, "keys = 10000, rate = '1/s'"])
+def test_metrics_and_explain_have_one_bound(value: str, options: str) -> None:
+    registry = served(TEN.replace("avg(x)", value), options)
+    (bound,) = bounds(registry)
+    (query,) = registry.registry.explain("EXPLAIN ten")
+    (source,) = query["streams"]
+    most = source["sent"]["most_a_minute"]
+    assert (bound.records, bound.rows) == (math.ceil(most["records"]), most["rows"])
+    # A cut has no more rows than groups in open panes.
+    assert bound.rows <= source["sent"]["cuts_a_minute"] * source["sent"]["open_rows"]
 
 
 def test_each_listed_shard_adds_its_own() -> None:

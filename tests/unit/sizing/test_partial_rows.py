@@ -88,6 +88,14 @@ def test_readings_wait_for_the_end_of_their_pane_in_the_journal() -> None:
     assert not [one for one in apart.notes if "read again" in one]
 
 
+def test_values_that_are_kept_separately_take_no_more_than_full_cuts_leave() -> None:
+    hour = EACH.replace("'10' SECOND", "'1' HOUR")
+    median, most = (
+        figures(sized(f"SELECT window_end, k, {one}(v) AS m {hour}"), "edge") for one in ("median", "max")
+    )
+    assert most["open panes"].value < median["open panes"].value < 20e6
+
+
 def test_partial_aggregates_need_less_of_everything() -> None:
     alert = f"SELECT window_end, k, max(v) AS most {EACH}"
     apart, partial = sized(alert, "WITH (edge = 'raw')"), sized(alert)

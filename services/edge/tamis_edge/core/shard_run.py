@@ -193,7 +193,7 @@ class ShardRun:
             self._take(batch.take(slice(first, None)) if first else batch, stream.delay, aggregated[first:])
         if self.watched:
             self.watched.take(batch, stream.delay)
-        self.partials.reached(self.next_offset)
+        self._reach()
         self.settle(now)
 
     def _take(self, batch: Batch, delay: int, aggregated: Bools) -> None:
@@ -263,7 +263,15 @@ class ShardRun:
     def skip(self, offset: int) -> None:
         """All readings before `offset` were delivered, even if no tuple was among them."""
         self._cursor.skip(offset)
+        self._reach()
+
+    def _reach(self) -> None:
+        """All readings before the next offset were read. After a restart, those that are read again may lack
+        the latest one that was read before: later readings are late behind it all the same.
+        """
         self.partials.reached(self.next_offset)
+        if self.partials:
+            self.watermark = max(self.watermark, self.partials.watermark)
 
     def idle(self, now: int) -> None:
         """The source has no readings now. The watermark follows the clock if the stream declares that."""

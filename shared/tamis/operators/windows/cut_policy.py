@@ -21,7 +21,7 @@ PART_BYTES = 1_000_000
 # After so many microseconds a reading that was not sent is part of a full cut, so that restarts read little
 # again.
 FULL_EVERY = 600_000_000
-# Rows of open panes above which a full cut frees their memory.
+# Rows of open panes, with the values that are kept separately, above which a full cut frees their memory.
 MOST_ROWS = 500_000
 # Bytes of open panes above which a full cut is made if values are kept separately: those of one group are all
 # in one record.
@@ -37,7 +37,7 @@ def full_cut_due(open_: OpenPanes, waited: int) -> bool:
     large.
     """
     large = open_.keeps_values and open_.bytes > MOST_SEPARATE_BYTES
-    return large or waited > FULL_EVERY or open_.rows > MOST_ROWS
+    return large or waited > FULL_EVERY or open_.entries > MOST_ROWS
 
 
 def groups_of_rows(rows: PaneRows) -> list[tuple[Any, ...]]:

@@ -77,8 +77,13 @@ class OpenPanes:
 
     @property
     def rows(self) -> int:
-        """The number of combinations of pane and group, and of values that are kept separately."""
-        return self._slots.used + sum(aggregates.separate for aggregates in self._aggregates)
+        """The number of combinations of pane and group."""
+        return self._slots.used
+
+    @property
+    def entries(self) -> int:
+        """The number of rows, and of values that are kept separately."""
+        return self.rows + sum(aggregates.separate for aggregates in self._aggregates)
 
     @property
     def bytes(self) -> int:

@@ -14,7 +14,8 @@ watermark advances by less than t + D + T in a time t.
   one also sends the panes that are open:  1 + b(D).  Each pane has a row for each group.
 - The rows have no more than the readings of a pane, a minute, 2 D and 2 T, since each reading is in one row.
 - Memory, and values that are kept separately, make further full cuts necessary, each after as many readings
-  as take it up. There are no more cuts than commits, and never more rows than readings.
+  as take it up. There are no more cuts than commits, never more rows than readings, and in a cut no more than
+  are open.
 - A late reading adds at most one row and one record to all of these.
 - Between two cuts the readings lie in  1 + b(2 D + T)  panes, which an edge keeps in memory.
 
@@ -140,6 +141,8 @@ def link_bound(
             rows = most_sent
             cuts += 1 + _divided(most_sent, max(least, 1))
     cuts = min(cuts, MINUTE // COMMIT_EVERY + 1)
+    # A cut has a row for each group and pane with readings that no cut before it has.
+    rows = min(rows, cuts * min(groups * open_panes, waiting))
     reached = min(partitions, groups)
     document = most_document_bytes(sent.grouping, open_rows, values)
     parts = math.inf if document == math.inf else parts_of(int(document))

@@ -82,6 +82,26 @@ def test_reading_stops_at_the_limit_and_goes_on_behind_a_full_cut(monkeypatch: p
     assert not _overfull(run)
 
 
+def test_readings_are_late_after_a_restart_behind_one_that_does_not_come_again() -> None:
+    run = _with_cut_on_its_way()
+    _confirm(run)
+    _take(run, 200, 1)
+    run.partials.full = True
+    run.commit()
+    run.committed(0)
+    assert _confirm(run) == 2
+    _take(run, 70, 1)
+    run.commit()
+    run.committed(0)
+    again = ShardRun("air", "air", run.durable, _plan())
+    assert again.next_offset == run.next_offset - 1
+    _take(again, 70, 1)
+    assert again.watermark == run.watermark
+    again.take_counts()
+    _take(again, 150, 5)
+    assert again.take_counts().late == 5
+
+
 def test_readings_of_the_last_cut_come_again_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cut_policy, "MOST_ROWS", 5)
     again = ShardRun("air", "air", _with_cut_on_its_way().durable, _plan())

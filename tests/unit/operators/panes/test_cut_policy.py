@@ -23,5 +23,5 @@ from tamis.operators.windows.cut_policy import FULL_EVERY, MOST_ROWS, MOST_SEPAR
 def test_a_full_cut_is_due_above_each_limit(
     rows: int, size: int, keeps_values: bool, waited: int, due: bool
 ) -> None:
-    open_: Any = SimpleNamespace(rows=rows, bytes=size, keeps_values=keeps_values)
+    open_: Any = SimpleNamespace(entries=rows, bytes=size, keeps_values=keeps_values)
     assert full_cut_due(open_, waited) is due

@@ -24,7 +24,8 @@ class PartialTopics:
     read further than this run. So the chain of such a topic begins only behind a fence, when all of this
     run's tuples are safe. New queries have no such tuples: their chain begins with the plan that brings them.
 
-    `form`: the newest plan that is known. `full`: all readings shall be sent.
+    `form`: the newest plan that is known. `watermark`: that of all readings, also of those that only the run
+    before has read. `full`: all readings shall be sent.
     """
 
     def __init__(self, stream: str, commit: Commit) -> None:
@@ -39,7 +40,7 @@ class PartialTopics:
         # The watermark of the commit holds when all that it had read is read again.
         self._high, self._read = commit.high, commit.read
         self._delay = 0
-        self._watermark = START_OF_TIME
+        self.watermark = START_OF_TIME
         self._changing = self._begins = False
         self._unsafe: dict[int, CutChain] = {}  # by token, records of cuts that can still be lost
         self.fence = Fence(commit.fence)
@@ -74,7 +75,7 @@ class PartialTopics:
         stream = plan.stream(self._stream)
         self._delay = 0 if stream is None else stream.delay
         if stream is not None and stream.anew > self._version:
-            self._watermark, self._high = START_OF_TIME, -1
+            self.watermark, self._high = START_OF_TIME, -1
         self._version, self.form, self._partitions = version, plan.version, plan.partitions
         self._changing = self._begins = False
 
@@ -134,7 +135,7 @@ class PartialTopics:
         """
         taken = np.zeros(len(batch), np.bool_)
         if self._chains:
-            self._watermark = max(self._watermark, int(batch.times.max()) - self._delay)
+            self.watermark = max(self.watermark, int(batch.times.max()) - self._delay)
         for chain in self._chains.values():
             taken |= chain.take(batch, now)
         return taken
@@ -142,7 +143,7 @@ class PartialTopics:
     def reached(self, offset: int) -> None:
         """All readings before `offset` were read, or the source doesn't have them any more."""
         if offset >= self._read and self._high >= 0:
-            self._watermark = max(self._watermark, self._high - self._delay)
+            self.watermark = max(self.watermark, self._high - self._delay)
         for chain in self._chains.values():
             chain.reached(offset)
 
@@ -171,7 +172,7 @@ class PartialTopics:
     def draw(self, next_offset: int, watermark: int, born: int, now: int) -> None:
         """Draw the cuts that are due, for a commit, and the fence. `born`: as in `Commit`."""
         self.fence.draw(self._before_chains, born)
-        reached = max(watermark, self._watermark)
+        reached = max(watermark, self.watermark)
         for chain in self._chains.values():
             full = self.full or self._changing
             at = Drawing(self._number, next_offset, reached, self._version, born, full, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamis.plan.model import Plan
+from tamis.plan.model import Plan, StreamPlan, TopicPlan
 from tamis.planning.explanations.transfer import Transfer, topic_transfer
 from tamis.query.model import AlertDef
 from tamis_registry.core.state.model import State
@@ -15,11 +15,17 @@ def has_partials(name: str, plan: Plan) -> bool:
 
 
 def sent_to(name: str, state: State, plan: Plan) -> Transfer:
-    """The form, the alerts and the bound of a topic of `plan`, which is that of `state`.
-
-    It is computed once for each topic as it is: thousands of alerts may share one.
-    """
+    """The form, the alerts and the bound of a topic of `plan`, which is that of `state`."""
     planned, topic = next((s, t) for s in plan.streams for t in s.topics if t.name == name)
+    return sent_by(planned, topic, state, plan)
+
+
+def sent_by(planned: StreamPlan, topic: TopicPlan, state: State, plan: Plan) -> Transfer:
+    """As `sent_to`, of a topic of a stream of `plan`.
+
+    It is computed once for each topic as it is: thousands of alerts may share one, and metrics ask each
+    second.
+    """
     stream = state.catalog.streams[planned.name]
 
     def alert(query: str) -> AlertDef | None:
