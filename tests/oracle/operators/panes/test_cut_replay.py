@@ -33,11 +33,18 @@ from tamis.operators.cuts.replay import run_by_cuts
 from tamis.operators.recording_runs import run_windowed
 from tamis.plan.nodes import Windows
 from tamis.planning.explanations.measured import partial_topic
+from tamis.planning.link.cost import LinkCost
 from tamis.planning.physical.lowering import lowered
 from tamis.query.parse import catalog_of
 from tamis.recordings.typed import Recording
 
 _EMPTY = -(2**60)
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partial aggregates also where readings take fewer bytes."""
+    monkeypatch.setattr(LinkCost, "tuples_are_cheaper", False)
 
 
 def _marks(files: list[list[Tuple]], delay: int) -> list[int]:
