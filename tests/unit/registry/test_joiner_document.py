@@ -260,8 +260,8 @@ def test_a_registry_that_starts_beside_a_dead_joiner_says_so_after_some_heartbea
     )
 
 
-def _shard(shard: dict[str, Any]) -> tuple[str, str, int, bool]:
-    return shard["shard"], shard["state"], shard["plan"] or 0, bool(shard["doubts"])
+def _shard(shard: dict[str, Any]) -> tuple[str, str, str, int, bool]:
+    return shard["shard"], shard["edge"], shard["state"], shard["plan"] or 0, bool(shard["doubts"])
 
 
 def test_a_look_finds_the_same_changes_as_documents_have(made: Made) -> None:
