@@ -43,8 +43,8 @@ from tamis.expressions.sql_text import interval as interval_text
 from tamis.plan.model import Kept
 from tamis.plan.omission import Omission
 from tamis.query.linear_times import difference_limits
+from tamis.wording.bound_units import TIME_BOUNDED
 
-TIME_BOUNDED = "time-bounded join (rate x span x keys)"
 STATELESS = "one stream: each tuple is decided alone"
 UNCONNECTED = "join without a bound on time"
 _MOST_SECONDS = 1e12  # as microseconds, they fit into 64 bits

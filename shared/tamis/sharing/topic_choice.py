@@ -220,14 +220,17 @@ class Choice:
                 return f"keeps its place on a topic with an estimated {_percent(self.after)} of the stream"
 
     def _of_partials(self) -> str:
-        share = f"an estimated {_percent(self.after)} of the stream"
+        sent = (
+            "edges send partial aggregates of the readings that the query needs, an estimated"
+            f" {_percent(self.after)} of the stream's"
+        )
         match self.how:
             case "as it is":
-                return f"shares partial aggregates of {share} with alerts of the same filter and groups"
+                return f"shares the topic of alerts with the same filter and groups; {sent}"
             case "own":
-                return f"a topic of its own with partial aggregates of {share}, in place of readings"
+                return f"a topic of its own; {sent}"
             case _:
-                return f"keeps its place on a topic with partial aggregates of {share}"
+                return f"keeps its topic; {sent}"
 
     def _derived(self) -> str:
         return (

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from tests.unit.cli.answering import answering
 
 from tamis.cli import main
+from tamis.messaging.records import END_OF_TIME
 
 SHARD = {
     "shard": "air:roof/mqtt",
@@ -60,7 +61,7 @@ def shown(what: str, answer: object, *more: str) -> tuple[int, str]:
 
 
 PARTITION = {"partition": 0, "plan": 3, "frontier": 1_700_000_000_000_000, "tuples": 5}
-JOINER = {
+JOINER: dict[str, Any] = {
     "state": "silent",
     "why": ["the joiner has reported nothing since 2026-03-01T08:29:58Z"],
     "reported_ago": 40,
@@ -87,6 +88,13 @@ def test_the_joiner_is_a_row_with_one_more_for_each_partition_and_topic() -> Non
     assert topic.split() == ["tamis.stream.air.1", "12"]
     code, output = shown("joiner", JOINER, "x")
     assert code == 2 and "takes no name" in output
+
+
+def test_where_sources_have_ended_the_joiner_is_complete_up_to_their_end() -> None:
+    topic = {**JOINER["topics"][0], "frontier": END_OF_TIME}
+    ended = {**JOINER, "partitions": [{**PARTITION, "frontier": END_OF_TIME}], "topics": [topic]}
+    _, *rows = shown("joiner", ended)[1].splitlines()
+    assert [re.split("  +", row)[-2] for row in rows[:3]] == ["the end of its sources"] * 3
 
 
 def test_a_joiner_that_has_joined_nothing_has_no_event_time() -> None:

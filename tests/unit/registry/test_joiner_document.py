@@ -120,7 +120,7 @@ def frontier(made: Made, partition: int, topics: dict[str, int | None], **more: 
     return Frontier(partition, topics=states, **{**facts, "time": 0, **more})
 
 
-def test_the_joiner_names_the_shard_that_joins_wait_for() -> None:
+def test_the_joiner_names_the_shard_that_it_waits_for() -> None:
     made = make()
     registry, now = made.registry, made.now + 100 * SECOND
     topics = [topic.name for stream in registry.plan.streams for topic in stream.topics]
@@ -138,7 +138,7 @@ def test_the_joiner_names_the_shard_that_joins_wait_for() -> None:
     assert why(20, 1) == {}  # it holds nobody back
     (reason,) = why(20, 500)["surface"]
     assert reason.startswith(
-        "shard surface:e1/s has had nothing new for 20 s; joins wait for it until max_stall"
+        "shard surface:e1/s has had nothing new for 20 s; the joiner waits for it until max_stall"
     )
     assert reason.endswith(": tamis drop shard surface:e1/s")
 
@@ -260,8 +260,8 @@ def test_a_registry_that_starts_beside_a_dead_joiner_says_so_after_some_heartbea
     )
 
 
-def _shard(shard: dict[str, Any]) -> tuple[str, str, int, bool]:
-    return shard["shard"], shard["state"], shard["plan"] or 0, bool(shard["doubts"])
+def _shard(shard: dict[str, Any]) -> tuple[str, str, str, int, bool]:
+    return shard["shard"], shard["edge"], shard["state"], shard["plan"] or 0, bool(shard["doubts"])
 
 
 def test_a_look_finds_the_same_changes_as_documents_have(made: Made) -> None:

@@ -173,3 +173,12 @@ def test_the_terminal_has_it_in_short_lines(registry: Registry, capsys: pytest.C
     assert found and max(map(len, lines)) <= 100
     assert lines[0] == "    air as a: topic tamis.stream.air.1 stays"
     assert " ".join(line.strip() for line in lines).endswith(query["replaces"]["transition"][-1])
+
+
+@pytest.mark.parametrize(("sql", "unit"), [(MEAN.format(5), "entries"), (join(30), "tuples")])
+def test_the_terminal_words_the_bound_as_tamis_explain_does(
+    registry: Registry, capsys: pytest.CaptureFixture[str], sql: str, unit: str
+) -> None:
+    (query,) = registry.explain("CREATE OR REPLACE " + sql)
+    show_outcome({"result": "explained", "explain": {"queries": [query]}})
+    assert f"  memory bounded, at most {query['memory']['bound']} {unit}\n" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ from tamis_registry.core.state.records import recover
 from tamis_registry.core.status import alert_status
 from tamis_registry.http.documents.edges import edge_documents
 from tamis_registry.http.documents.streams import stream_documents
+from tamis_registry.http.live.broadcast import _seen
 
 SECOND = 1_000_000
 Q = (
@@ -109,6 +111,27 @@ def test_a_shard_that_an_edge_no_longer_has_is_gone_with_the_advice_to_drop_it(r
     running.now += 16 * SECOND
     drop = "if nothing more comes from it: tamis drop shard e1/surface"
     assert any(reason.endswith(drop) for reason in status(running).why)
+
+
+def test_a_shard_that_has_moved_belongs_to_the_edge_that_acknowledged_it_last(running: Any) -> None:
+    registry = running.registry
+    before = _seen(registry.view(running.now))
+    registry.hear(replace(registry.seen.acks["e1/air"], edge="e2"), running.now)
+    view = registry.view(running.now)
+    found = {edge["name"]: [one["shard"] for one in edge["shards"]] for edge in edge_documents(view)}
+    assert found == {"e1": ["e1/surface"], "e2": ["e1/air"]}
+    air = next(one for one in stream_documents(view) if one["name"] == "air")
+    assert [shard["edge"] for shard in air["shards"]] == ["e2"]
+    # Listeners learn of the move.
+    after = _seen(view)
+    assert {edge: [name for name, *_ in states] for edge, states in after["edges"].items()} == found
+    assert after["streams"]["air"] != before["streams"]["air"]
+    running.now += 16 * SECOND
+    running.ack("surface", running.version, 100, "active")
+    # The edge for which it was listed runs, and isn't the one that lacks its source.
+    assert status(running).why[0].endswith("; if nothing more comes from it: tamis drop shard e1/air")
+    registry.hear(Ack.of_edge("e2", running.now, {}), running.now)
+    assert "; edge e2 runs without its source" in status(running).why[0]
 
 
 def test_degraded_while_a_shard_is_gone_but_not_when_it_has_ended(running: Any) -> None:
@@ -351,7 +374,9 @@ def test_an_edge_without_shards_is_known_by_its_own_sign_of_life(running: Any) -
         shown() is None
     )  # it was sent before this registry started, and nobody knows if the edge still runs
     running.registry.hear(told, running.now)
-    waits = "edge roof has no shard: none of its sources has had a reading yet"
+    waits = (
+        "edge roof has no shard: none of its sources has had a reading yet, or other edges read its sources"
+    )
     assert shown() == {
         "name": "roof",
         "state": "waiting",

@@ -242,13 +242,14 @@ def test_reasons_of_topics_of_partial_aggregates() -> None:
         (source,) = query["streams"]
         return source["sharing"]["topic"], source["sharing"]["reason"]
 
-    half = "partial aggregates of an estimated 50 % of the stream"
+    needed = "the readings that the query needs, an estimated 50 % of the stream's"
+    half = f"edges send partial aggregates of {needed}"
     own, told = reason(sql)
-    assert told == f"a topic of its own with {half}, in place of readings"
+    assert told == f"a topic of its own; {half}"
     one.sql(sql)
-    shared = f"shares {half} with alerts of the same filter and groups"
+    shared = f"shares the topic of alerts with the same filter and groups; {half}"
     assert reason(second) == (own, shared)
-    assert reason(sql) == (own, f"keeps its place on a topic with {half}")
+    assert reason(sql) == (own, f"keeps its topic; {half}")
     other, told = reason(second.replace("AS SELECT", "WITH (edge = 'raw') AS SELECT"))
     assert other != own
     assert told.startswith("a topic of its own with an estimated 50 %")

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parseJson, showJson } from "../src/api/json";
 import { attention } from "../src/text/attention";
 import { decided, received, withoutCounts } from "../src/text/decisions";
-import { heldBack, reached, slowestFirst } from "../src/text/joiner";
+import { END_OF_TIME, heldBack, reached, slowestFirst } from "../src/text/joiner";
 import { latencyOf } from "../src/text/latency";
 import { bytes, count, percent, perSecond, short, shown, whole } from "../src/text/numbers";
 import { links, parseRoute } from "../src/text/route";
@@ -347,6 +347,12 @@ describe("the joiner", () => {
     expect(heldBack({ ...empty, topics: [gone, ...topics] })[0]).toMatch(/^Topic a /);
     const [none] = heldBack({ ...empty, topics: [...topics, { ...topic, topic: "c", frontier: null }] });
     expect(none).toBe("Topic c of stream air has come least far: it has no event time yet.");
+  });
+  it("is held back by nothing once the sources have ended", () => {
+    const ended = { ...topic, topic: "a", frontier: END_OF_TIME };
+    expect(heldBack({ ...empty, topics: [ended] })).toEqual(["All sources have ended."]);
+    const partitions = [END_OF_TIME, 2_000_000].map((frontier, n) => ({ ...partition, partition: n, frontier }));
+    expect(heldBack({ ...empty, partitions })).toEqual(["Partition 1 has come least far."]);
   });
   it("needs attention where it is behind", () => {
     const found = attention([], [], [], { ...empty, state: "behind", why: ["partition 1 uses plan 2"] });

@@ -100,11 +100,17 @@ class View:
                 found[ack.edge] = found.get(ack.edge, False) or bool(ack.failing)
         return found
 
+    def edge(self, shard: Shard) -> str:
+        """The edge that acknowledged a shard last, or for which it was listed if none has."""
+        # Shards of Kafka sources move between the edges of a consumer group, and stay listed meanwhile.
+        ack = self.seen.acks.get(shard.name)
+        return shard.edge if ack is None else ack.edge
+
     def lacks_source(self, shard: Shard) -> bool:
         """True if a silent shard's edge reports without it, and not since a source fails: an edge that was
         started with another configuration has no source for the shard any more.
         """
-        return self.seen.away(shard.name, self.now) and self.reporting_edges.get(shard.edge) is False
+        return self.seen.away(shard.name, self.now) and self.reporting_edges.get(self.edge(shard)) is False
 
     def unused(self, shard: Shard) -> bool:
         """True if a silent shard never had a reading, its edge is alive, and nobody misses it."""
@@ -229,7 +235,8 @@ def _advice(view: View, shard: Shard) -> str:
     """The advice about a shard that is away or gone."""
     drop = f"tamis drop shard {shard.name}"
     if view.lacks_source(shard):
-        return f"; edge {shard.edge} runs without its source: add it to the configuration again, or {drop}"
+        edge = view.edge(shard)
+        return f"; edge {edge} runs without its source: add it to the configuration again, or {drop}"
     return f"; if nothing more comes from it: {drop}"
 
 
@@ -238,7 +245,8 @@ def edge_state(view: View, edge: str) -> tuple[ShardState, str]:
     if view.seen.away(edge, view.now):
         since = iso_text(view.now - view.seen.unheard(edge, view.now), "seconds")
         return "away", f"edge {edge} has said nothing since {since}"
-    return "waiting", f"edge {edge} has no shard: none of its sources has had a reading yet"
+    why = "none of its sources has had a reading yet, or other edges read its sources"
+    return "waiting", f"edge {edge} has no shard: {why}"
 
 
 def alert_status(view: View, alert: Stored) -> AlertStatus:

@@ -140,15 +140,22 @@ def _joiner_rows(joiner: dict[str, Any]) -> list[tuple[str, ...]]:
     least = None if None in frontiers else min(frontiers, default=None)
     tuples = sum(one["tuples"] for one in partitions)
     ago = joiner.get("reported_ago")
-    facts = ("" if ago is None else f"{ago} s ago", str(joiner["plan"]), _time(least), str(tuples))
+    facts = ("" if ago is None else f"{ago} s ago", str(joiner["plan"]), _reached(least), str(tuples))
     rows: list[tuple[str, ...]] = [("all", joiner["state"], *facts)]
     for one in partitions:
-        facts = ("", str(one["plan"]), _time(one["frontier"]), str(one["tuples"]))
+        facts = ("", str(one["plan"]), _reached(one["frontier"]), str(one["tuples"]))
         rows.append((f"partition {one['partition']}", "", *facts))
     for one in joiner["topics"]:
-        facts = ("", "", _time(one["frontier"]), str(one["tuples"]))
+        facts = ("", "", _reached(one["frontier"]), str(one["tuples"]))
         rows.append((one["topic"], "", *facts))
     return rows
+
+
+def _reached(frontier: int | None) -> str:
+    """The event time below which the joiner is complete."""
+    from tamis.messaging.records import END_OF_TIME
+
+    return "the end of its sources" if frontier == END_OF_TIME else _time(frontier)
 
 
 def state_notes(what: str, entry: dict[str, Any]) -> list[str]:

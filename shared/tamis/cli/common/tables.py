@@ -14,6 +14,7 @@ from rich.table import Table
 from tamis.cli.common.output import write
 from tamis.cli.common.state_tables import HEADINGS, state_rows
 from tamis.printable import printable
+from tamis.wording.bound_units import bound_unit
 
 # As in the explanations of `tamis explain`.
 _WIDTH = 100
@@ -116,7 +117,7 @@ def _explanation(query: dict[str, Any]) -> Iterator[str]:
                 yield f"    topic {source['sharing']['topic']}: {source['sharing']['reason']}"
                 yield from _needs_all(source["sharing"])
     memory = query["memory"]
-    most = "" if memory["bound"] is None else f", at most {memory['bound']} tuples"
+    most = "" if memory["bound"] is None else f", at most {memory['bound']} {bound_unit(memory['theorem'])}"
     yield f"  memory {memory['verdict']}{most}"
     yield f"    {memory['reason']}"
     yield from (f"    it would be accepted with {repair}" for repair in memory["repairs"])

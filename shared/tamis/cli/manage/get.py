@@ -51,7 +51,7 @@ def command(
 ) -> None:
     """Show alerts (the default), or other parts of the fleet's state.
 
-    WHAT is one of alerts, streams, patterns, plans, edges, joiner (and what joins wait for), sinks, episodes
+    WHAT is one of alerts, streams, patterns, plans, edges, joiner (and what it waits for), sinks, episodes
     (the open ones), silences, acknowledgements and dead-letters (the newest ones, with the reasons).
     """
     asked = {name: value for name, value in (("limit", limit), ("reason", reason)) if value is not None}

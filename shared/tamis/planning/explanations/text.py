@@ -13,9 +13,9 @@ from tamis.bounded.timeless.proof import Growth
 from tamis.declarations.definitions import Session, Window
 from tamis.durations import seconds
 from tamis.planning.explanations.explanation import Explanation, Measured, SourceExplanation, WatchedSource
-from tamis.planning.join_bounds import TIME_BOUNDED
 from tamis.planning.refused_changes import RefusedChange
 from tamis.printable import printable
+from tamis.wording.bound_units import TIME_BOUNDED, bound_unit
 
 WIDTH = 100
 _GROWTH_HEADS = ("states to distinguish", "entries kept by Tamis")
@@ -178,8 +178,7 @@ def _calls(measured: Measured | None) -> str:
 
 def memory_verdict(memory: Memory) -> str:
     """The verdict on the memory in one line, with the bound where it has a number."""
-    what = "tuples" if memory.theorem == TIME_BOUNDED else "entries"
-    number = "" if memory.bound is None else f", at most {memory.bound} {what}"
+    number = "" if memory.bound is None else f", at most {memory.bound} {bound_unit(memory.theorem)}"
     return f"memory {memory.verdict}{number}"
 
 

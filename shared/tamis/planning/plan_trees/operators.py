@@ -9,9 +9,9 @@ from typing import Any, Literal
 import orjson
 
 from tamis.plan.model import GREATEST
+from tamis.wording.bound_units import Unit
 
 Place = Literal["edge", "joiner"]
-Unit = Literal["tuples", "entries"]
 Kind = Literal["alert", "stream"]
 Details = tuple[
     tuple[str, str], ...

@@ -12,7 +12,6 @@ from tamis.plan.model import Definition, Plan, StandingQuery
 from tamis.plan.omission import bare
 from tamis.planning.build import first_plan
 from tamis.planning.decide import verdict_on
-from tamis.planning.join_bounds import TIME_BOUNDED
 from tamis.planning.plan_trees.edges import EdgeInputs, filtered
 from tamis.planning.plan_trees.joins import (
     Read,
@@ -22,7 +21,7 @@ from tamis.planning.plan_trees.joins import (
     latest_values_tree,
     time_join_tree,
 )
-from tamis.planning.plan_trees.operators import Kind, PlanBound, PlanOperator, QueryPlan, Unit
+from tamis.planning.plan_trees.operators import Kind, PlanBound, PlanOperator, QueryPlan
 from tamis.planning.plan_trees.timeless import (
     Sources,
     application_time_tree,
@@ -34,6 +33,7 @@ from tamis.planning.plan_trees.windows import sessions_tree, windows_tree
 from tamis.planning.verdict import Verdict
 from tamis.query.model import AlertDef, Catalog, DerivedDef
 from tamis.query.patterns.watch_text import WatchText
+from tamis.wording.bound_units import bound_unit
 
 _PUT_IN = "it is put in where it is read: it is part of the plan of each alert that reads it"
 
@@ -97,8 +97,7 @@ def _whole_bound(verdict: Verdict) -> PlanBound | None:
     memory = verdict.memory
     if memory.verdict != "bounded":
         return None
-    unit: Unit = "tuples" if memory.theorem == TIME_BOUNDED else "entries"
-    return PlanBound(memory.bound, unit, "" if memory.bound == 0 else memory.formula)
+    return PlanBound(memory.bound, bound_unit(memory.theorem), "" if memory.bound == 0 else memory.formula)
 
 
 def _derived(query: DerivedDef, plan: Plan) -> PlanOperator | None:

@@ -5,11 +5,11 @@ import { heldBack, reached, slowestFirst } from "../text/joiner";
 import { bytes, whole } from "../text/numbers";
 import { links } from "../text/route";
 import { roughly } from "../text/time";
+import { Reached } from "./Reached";
 import { Reasons } from "./Reasons";
 import { Section } from "./Section";
 import { State } from "./State";
 import { Table } from "./Table";
-import { Time } from "./Time";
 
 /** A fleet may have hundreds of topics; those that hold the joiner back are of interest. */
 const MOST = 10;
@@ -32,7 +32,7 @@ function Facts({ joiner }: { joiner: JoinerDocument }) {
         </Figure>
         <Figure name="Reported">{joiner.reported_ago === null ? "–" : `${joiner.reported_ago} s ago`}</Figure>
         <Figure name="Complete up to (event time)">
-          <Time at={reached(joiner)} />
+          <Reached at={reached(joiner)} />
         </Figure>
         <Figure name="Plan">{joiner.plan || "–"}</Figure>
         <Figure name="Late tuples">{whole(joiner.late)}</Figure>
@@ -80,7 +80,7 @@ function Partitions({ rows }: { rows: JoinerPartition[] }) {
         empty="The joiner has reported nothing yet."
         columns={[
           { heading: "Partition", head: true, number: true, cell: ({ partition }) => partition },
-          { heading: "Complete up to", cell: ({ frontier }) => <Time at={frontier} /> },
+          { heading: "Complete up to", cell: ({ frontier }) => <Reached at={frontier} /> },
           { heading: "Behind its clock", number: true, cell: ({ behind }) => (behind === null ? "–" : roughly(BigInt(behind))) },
           { heading: "Live tuples", number: true, cell: ({ tuples }) => whole(tuples) },
           { heading: "Memory", number: true, cell: (one) => bytes(one.bytes) },
@@ -103,7 +103,7 @@ function Topics({ rows }: { rows: JoinerTopic[] }) {
         columns={[
           { heading: "Topic", head: true, cell: ({ topic }) => topic },
           { heading: "Stream", cell: ({ stream }) => <a href={links.stream(stream)}>{stream}</a> },
-          { heading: "Complete up to", cell: ({ frontier }) => <Time at={frontier} /> },
+          { heading: "Complete up to", cell: ({ frontier }) => <Reached at={frontier} /> },
           { heading: "Slowest shard", cell: ({ slowest }) => slowest?.shard ?? "–" },
           { heading: "Live tuples", number: true, cell: ({ tuples }) => whole(tuples) },
         ]}

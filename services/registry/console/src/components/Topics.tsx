@@ -6,9 +6,9 @@ import { whole } from "../text/numbers";
 import { links } from "../text/route";
 import { omission, readerOmission, readerText } from "../text/topics";
 import { ProblemMessage } from "./ProblemMessage";
+import { Reached } from "./Reached";
 import { Section } from "./Section";
 import { Table } from "./Table";
-import { Time } from "./Time";
 
 export function Topics({ stream }: { stream: string }) {
   const topics = useLive<SharedTopic[]>(`/v1/streams/${encodeURIComponent(stream)}/topics`, ["streams", "alerts", "plan"]);
@@ -42,7 +42,7 @@ function Topic({ topic, joiner }: { topic: SharedTopic; joiner: JoinerDocument |
         <Fact name="Columns">{topic.columns.join(", ") || "key and time only"}</Fact>
         {kept && (
           <Fact name="Kept by the joiner">
-            {whole(kept.tuples)} live tuples, complete up to <Time at={kept.frontier} />
+            {whole(kept.tuples)} live tuples, complete up to <Reached at={kept.frontier} />
           </Fact>
         )}
         <Fact name="Edges publish">

@@ -2,6 +2,9 @@
 import type { JoinerDocument, JoinerPartition, JoinerTopic, Whole } from "../api/documents";
 import { iso, roughly } from "./time";
 
+/** The frontier of sources that have ended. */
+export const END_OF_TIME = Number.MAX_SAFE_INTEGER;
+
 /** The event time up to which all alarms are complete; null until each partition has one. */
 export function reached({ partitions }: JoinerDocument): Whole | null {
   const [least] = slowestFirst(partitions);
@@ -38,6 +41,7 @@ function behindOthers(partitions: JoinerPartition[]): string[] {
   const most = order.at(-1);
   if (least === undefined || most === undefined || least.frontier === most.frontier) return [];
   if (least.frontier === null) return [`Partition ${least.partition} has not joined anything yet, others have.`];
+  if (most.frontier === END_OF_TIME) return [`Partition ${least.partition} has come least far.`];
   const gap = roughly(BigInt(most.frontier ?? 0) - BigInt(least.frontier));
   return [`Partition ${least.partition} has come least far: ${gap} behind partition ${most.partition}.`];
 }
@@ -47,6 +51,7 @@ function waiting(topics: JoinerTopic[]): string[] {
   const waitedFor = topics.filter(({ frontier, slowest, why }) => frontier === null || slowest !== null || why.length > 0);
   const [topic] = mostBehindFirst(waitedFor.length > 0 ? waitedFor : topics);
   if (topic === undefined) return [];
+  if (topic.frontier === END_OF_TIME) return ["All sources have ended."];
   const at = topic.frontier === null ? "it has no event time yet" : `it is complete up to ${iso(topic.frontier)}`;
   const found = [`Topic ${topic.topic} of stream ${topic.stream} has come least far: ${at}.`];
   if (topic.slowest !== null) {

@@ -143,7 +143,7 @@ FORGOTTEN = ("given_up", "dropped")
 class Shard:
     """A shard that is or was listed: by version `since`, or delisted by version `gone` for `reason`: its
     source has ended, nothing new came from it for longer than `max_stall`, somebody gave it up, or its stream
-    was dropped.
+    was dropped. `edge`: the one for which it was listed; `View.edge` has the one that has it now.
     """
 
     name: str

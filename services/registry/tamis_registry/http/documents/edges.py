@@ -19,7 +19,7 @@ def shard_document(view: View, shard: Shard) -> Document:
     return {
         "shard": shard.name,
         "stream": shard.stream,
-        "edge": shard.edge,
+        "edge": view.edge(shard),
         "state": state,
         "why": why,
         "plan": obeys.plan if obeys else None,
@@ -36,7 +36,7 @@ def edge_documents(view: View) -> list[Document]:
     """Every edge that has sent a report, by name, with its shards."""
     edges: dict[str, list[Shard]] = {}
     for shard in every_shard(view):
-        edges.setdefault(shard.edge, []).append(shard)
+        edges.setdefault(view.edge(shard), []).append(shard)
     for edge in view.seen.edges:
         edges.setdefault(edge, [])
     failing = failing_sources(view)
@@ -75,4 +75,4 @@ def every_shard(view: View) -> list[Shard]:
         if name not in view.state.shards and ack.state == "waiting"
     ]
     known = [shard for shard in view.state.shards.values() if not view.forgotten(shard)]
-    return sorted([*known, *waiting], key=lambda s: (s.edge, s.name))
+    return sorted([*known, *waiting], key=lambda s: (view.edge(s), s.name))

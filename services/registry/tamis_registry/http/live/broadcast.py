@@ -295,9 +295,10 @@ def _seen(view: View) -> _Seen:
         ack = view.seen.acks.get(shard.name)
         # What is doubtful may have times that change with each batch.
         doubtful = ack is not None and bool(ack.doubts)
-        state = shard.name, found, view.seen.used(shard.name), doubtful
+        edge = view.edge(shard)
+        state = shard.name, edge, found, view.seen.used(shard.name), doubtful
         streams.setdefault(shard.stream, []).append(state)
-        edges.setdefault(shard.edge, []).append(state)
+        edges.setdefault(edge, []).append(state)
     for edge in view.seen.edges:
         if edge not in edges:
             edges[edge] = [edge_state(view, edge)[0]]

@@ -238,7 +238,7 @@ def _waits_for(view: View, stream: StreamPlan, states: list[StreamState]) -> lis
 
 
 def _silent_source(view: View, stream: StreamPlan) -> list[str]:
-    """The reasons why joins wait for shards of a stream whose sources are silent, while others go on."""
+    """The reasons why the joiner waits for shards of a stream with silent sources, while others go on."""
     newest = max((ack.watermark for ack in view.seen.acks.values() if ack.watermark is not None), default=0)
     found = []
     for shard in view.shards.get(stream.shards_of, ()):
@@ -252,7 +252,7 @@ def _silent_source(view: View, stream: StreamPlan) -> list[str]:
         else:
             continue
         found.append(
-            f"shard {shard.name} {last}; joins wait for it until max_stall of {stream.shards_of} has"
+            f"shard {shard.name} {last}; the joiner waits for it until max_stall of {stream.shards_of} has"
             f" passed, or until you give it up: tamis drop shard {shard.name}"
         )
     return found
