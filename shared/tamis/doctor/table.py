@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tamis.doctor import broker, machine, registry
+from tamis.doctor import broker, machine, registry, sources
 from tamis.doctor.places import Finding, Places
 from tamis.errors import TamisError
 
@@ -20,12 +20,13 @@ CHECKS: dict[str, Callable[[Places], Finding]] = {
     "registry": registry.reachable,
     "cluster": registry.cluster,
     "plan": registry.plan,
+    "sources": sources.kept,
     "readings": registry.readings,
     "joiner": registry.joiner,
     "sinks": registry.sinks,
 }
 # The checks that ask the registry.
-_OF_REGISTRY = ("cluster", "plan", "readings", "joiner", "sinks")
+_OF_REGISTRY = ("cluster", "plan", "sources", "readings", "joiner", "sinks")
 
 
 def findings(places: Places) -> Iterator[tuple[str, Finding]]:

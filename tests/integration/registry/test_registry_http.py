@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
-from confluent_kafka.cimpl import NewPartitions
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from tamis.cli import main
 from tamis.doctor.places import Places
@@ -185,6 +185,7 @@ def test_doctor_checks_kafka_its_topics_and_the_registry(fresh: str, start: Any,
         "registry": "ok",
         "cluster": "ok",
         "plan": "unchecked",
+        "sources": "unchecked",
         "readings": "unchecked",
         "joiner": "unchecked",
         "sinks": "unchecked",
@@ -210,6 +211,15 @@ def test_doctor_checks_kafka_its_topics_and_the_registry(fresh: str, start: Any,
         return CHECKS["topics"](Places(places.kafka, places.registry)).found
 
     registry.until(lambda: "tamis.dead-letters: retention.ms=60000, less than 604800000" in topics())
+    (source,) = admin.create_topics([NewTopic("raw.air", 1, config={"retention.ms": "60000"})]).values()
+    source.result(10)
+    hand(fresh).ack("air:raw.air/0", 0)
+    registry.until(
+        lambda: (
+            (one := CHECKS["sources"](Places(places.kafka, places.registry))).state == "warning"
+            and one.found == "raw.air: retention.ms=60000, less than 600000"
+        )
+    )
     assert states()["clock"] == "ok"
     ahead = Ack("air:fast/http", "air", "fast", 0, 0, "waiting", time.time_ns() // 1000 + 60_000_000)
     hand(fresh).garbage(ACKS, ahead.to_bytes(), b"air:fast/http")

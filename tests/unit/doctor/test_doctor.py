@@ -258,3 +258,25 @@ def test_the_sinks(sinks: list[dict[str, Any]], state: str, said: str) -> None:
     with answering({"/v1/sinks": sinks}) as url:
         found = registry.sinks(places(url))
     assert found.state == state and said in found.found and found.found.count(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "state", "said"),
+    [
+        ({"retention.ms": "-1"}, "ok", "1 topics of sources"),
+        ({"retention.ms": "600000", "cleanup.policy": "delete"}, "ok", ""),
+        ({"retention.ms": "599999"}, "warning", "raw.air: retention.ms=599999, less than 600000"),
+        ({"cleanup.policy": "compact"}, "warning", "drops readings of the same key"),
+    ],
+)
+def test_topics_of_sources_keep_what_edges_read_again(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], state: str, said: str
+) -> None:
+    shards = [{**SHARD, "shard": name} for name in ("air:raw.air/0", "air:raw.air/1", "air:roof/mqtt")]
+    known = SimpleNamespace(topics={"raw.air": None, "other": None})
+    monkeypatch.setattr(Places, "cluster", known)
+    monkeypatch.setattr(Places, "settings", lambda _, kind, names: dict.fromkeys(names, settings))
+    with answering({"/v1/edges": [{"name": "e", "shards": shards}]}) as url, closing(places(url)) as found:
+        told = CHECKS["sources"](found)
+    assert told.state == state and said in told.found
+    assert bool(told.todo) is (state == "warning")
