@@ -298,7 +298,10 @@ class Source:
         self._next = offset
 
     def confirm_end(self) -> None:
-        """It never says that it is caught up."""
+        """It never tells its end."""
+
+    def read_through(self, next_offset: int) -> bool:
+        return False
 
     def decode_by(self, decoder: Decoder) -> None:
         """Deliveries are decoded when they are taken."""

@@ -33,7 +33,7 @@ def kept(places: Places) -> Finding:
             " windows up to 10 minutes, and what came in an outage (docs/cuts.md)"
         )
         return Finding("warning", listed(doubts), todo)
-    return Finding("ok", f"{len(names)} topics of sources keep readings for long enough")
+    return Finding("ok", f"{len(names)} topics of sources keep readings for 10 minutes or more")
 
 
 def _topic(shard: str) -> str:
@@ -42,4 +42,5 @@ def _topic(shard: str) -> str:
     >>> _topic("air:raw.air/3")
     'raw.air'
     """
-    return shard.partition(":")[2].rpartition("/")[0]
+    topic, _, partition = shard.partition(":")[2].rpartition("/")
+    return topic if partition.isdigit() else ""

@@ -137,7 +137,7 @@ def plan_for(
 
     `derived_numbers`: for each derived stream whose topic the joiner reads, the number of its topic.
     `statistics`: observed readings by stream, used to choose topics for new readers. `partials`: the
-    topics that had partial aggregates in the plan before, which keep them; None if edges and joiner can't
+    topics that had partial aggregates in any plan before, which keep them; None if edges and joiner can't
     exchange any. `before`: any earlier plan with its parts.
 
     Raises NotAcceptedError if an alert or a derived stream of the catalogue is not accepted.

@@ -176,7 +176,7 @@ class TopicAssignment:
             elif number is None and request.version != self._version:
                 # Records of earlier releases have no topic numbers: each stream and key had one topic.
                 number = min(set(self.numbers.get(request.key, ())) - self._hidden(request), default=None)
-            if number is None:
+            if number is None or not self._fits(request, number):
                 waiting.append(request)
             else:
                 self._add(request, number)
@@ -212,8 +212,18 @@ class TopicAssignment:
         requests[request.reader, request.alias] = request
 
     def _has_partials(self, key: TopicKey, number: TopicId) -> bool:
-        """True if a topic has had partial aggregates in the plan before: there is no way back to tuples."""
+        """True if a topic has had partial aggregates in a plan before: there is no way back to tuples."""
         return isinstance(number, int) and self.name(key, number) in self._aggregated
+
+    def _fits(self, request: ReadRequest, number: TopicId) -> bool:
+        """False if a topic has partial aggregates, and this request needs others, or tuples: it went to other
+        readers while this one was paused.
+        """
+        if not self._has_partials(request.key, number):
+            return True
+        present = self.requests.get(request.key, {}).get(number)
+        others = [] if present is None else present.value_list
+        return request.groups is not None and partial_form((*others, request)) is not None
 
     def assigned_request(self, request: ReadRequest) -> ReadRequest:
         """A request of this version as its topic serves it."""
@@ -249,7 +259,8 @@ class TopicAssignment:
         covered = topic is not None and loads[topic.number].covers(request)
         aggregated = request.groups is not None and not request.tuples_are_cheaper
         if aggregated and not covered and self._partial_topics(request) < MOST_PARTIAL:
-            return Choice(self._free_number(request), "own", 0.0, need.share, basis, partial=True)
+            number = self._free_number(request, partials=True)
+            return Choice(number, "own", 0.0, need.share, basis, partial=True)
         if not covered and cost < _TIE:
             # Conditions of which nothing is known are taken to let every tuple pass. A topic with all tuples
             # by that estimate may still lack those of the request.
@@ -345,14 +356,18 @@ class TopicAssignment:
     def _need(self, request: ReadRequest) -> BoxUnion:
         return self._estimators[request.key[0]].passed(request.filter)
 
-    def _free_number(self, request: ReadRequest) -> int:
-        """The number of a topic without readers, or else a number that the stream never had."""
+    def _free_number(self, request: ReadRequest, *, partials: bool = False) -> int:
+        """The number of a topic without readers, or else a number that the stream never had. A topic that had
+        partial aggregates is for `partials` only.
+        """
         (stream, _), known = request.key, self.numbers.get(request.key, ())
         outside = self.outside.get(stream, frozenset())
         free = [
             number
             for number in known
-            if number not in self.requests.get(request.key, {}) and (number in outside) is request.subscriber
+            if number not in self.requests.get(request.key, {})
+            and (number in outside) is request.subscriber
+            and (partials or not self._has_partials(request.key, number))
         ]
         if free:
             return min(free)

@@ -189,6 +189,7 @@ class CutRuns:
         self.begun: list[tuple[int, int]] = []
         self.as_tuples: set[int] = set()
         self.unconfirmed: list[Record] = []
+        self.ends: dict[ShardRun, int] = {}  # where the source ended when its run asked
         self.stale: ShardRun | None = None  # of an earlier owner that doesn't know that the shard has moved
         self.topics: dict[str, list[bytes]] = defaultdict(list)
         self.taken: Counter[str] = Counter()
@@ -255,7 +256,11 @@ class CutRuns:
     def _read(self, run: ShardRun) -> None:
         if run.settling or run.ended:
             return
-        run.partials.fence.asks_for_end()
+        fence = run.partials.fence
+        if fence.asks_for_end():
+            self.ends[run] = self.available
+        if fence.asked and run.next_offset >= self.ends[run]:
+            fence.source_read()
         first = run.next_offset
         readings = self.log[first : min(first + self.r.choice((1, 2, 5)), self.available)]
         if not readings:

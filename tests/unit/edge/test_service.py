@@ -42,7 +42,10 @@ class Partition:
         return Commit(), False
 
     def confirm_end(self) -> None:
-        """It never says that it is caught up."""
+        """It never tells its end."""
+
+    def read_through(self, next_offset: int) -> bool:
+        return False
 
     def decode_by(self, decoder: Decoder) -> None:
         """Its readings are decoded already."""

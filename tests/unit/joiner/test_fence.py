@@ -62,10 +62,12 @@ def test_so_is_their_progress_which_covers_tuples_that_were_left_out() -> None:
         _fence("a", 7),
         _mark("progress", "a", event_time=5, place=9),
         _mark("progress", "a", event_time=4, place=8, fence=7),
+        _mark("progress", "a", event_time=3),
         _mark("final", "a", fence=6),
         fences={},
     )
-    assert [record.event_time for record in found.progress] == [4]
+    # That of cuts has no place, and passes: they have numbers of their own.
+    assert [record.event_time for record in found.progress] == [4, 3]
 
 
 def test_the_registry_ends_a_shard_in_any_case() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from tamis.messaging.schemas.tuple_encoding import encode_alone, encode_tuples
 from tamis.messaging.schemas.tuple_schema import layout
 from tamis.messaging.topics import DEAD_LETTERS
 from tamis.omission.columns import Int64s
-from tamis.plan.model import StreamPlan, TopicPlan
+from tamis.plan.model import StreamPlan
 from tamis_edge.core.records import (
     ANY_PARTITION,
     Record,
@@ -113,7 +114,7 @@ class Origin(NamedTuple):
     """The origin that a shard's messages name, and the time at which they are made.
 
     The position of a tuple is `born` plus its offset (see `Commit`). `reached`: for each output partition,
-    the last progress that was sent, if any. `fence`: the number of the last one, 0 without one.
+    the last progress that was sent, if any. `fences`: by topic, the number of the last fence.
     """
 
     shard: str
@@ -122,11 +123,7 @@ class Origin(NamedTuple):
     born: int
     now: int
     reached: Progress
-    fence: int = 0
-
-    def fence_of(self, topic: TopicPlan) -> int:
-        """The number that records of a topic carry besides cuts."""
-        return self.fence if topic.partials is not None else 0
+    fences: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -194,7 +191,7 @@ class Outbox:
             return
         self._finals_version = origin.version
         for topic in topics:
-            envelope = final_envelope(origin.shard, origin.version, origin.fence_of(topic.plan))
+            envelope = final_envelope(origin.shard, origin.version, origin.fences.get(topic.plan.name, 0))
             value = encode_alone(topic.schema, envelope)
             for partition in range(partitions):
                 self._finals.add(self.add(topic.plan.name, partition, value, origin.now))
@@ -238,7 +235,7 @@ class Outbox:
             starts = schema_envelopes(topic.schema, envelope, places, marks)
             values = encode_tuples(topic.schema, layout(stream, topic.plan), columns, starts)
         elif places is not None:
-            fence = origin.fence_of(topic.plan)
+            fence = origin.fences.get(topic.plan.name, 0)
             values = encode(
                 columns, placed_tails(shard, version, activation, places, behind.tolist(), fence=fence)
             )

@@ -270,6 +270,9 @@ class ShardRun:
         the latest one that was read before: later readings are late behind it all the same.
         """
         self.partials.reached(self.next_offset)
+        self._keep_watermark()
+
+    def _keep_watermark(self) -> None:
         if self.partials:
             self.watermark = max(self.watermark, self.partials.watermark)
 
@@ -293,8 +296,8 @@ class ShardRun:
     def _caught_up(self) -> None:
         """All was read that the source has. It doesn't have those any more that should have come again."""
         self._cursor.reread = 0
-        self.partials.fence.source_read()
         self.partials.reached(END_OF_TIME)
+        self._keep_watermark()
 
     def settle(self, now: int) -> None:
         """Decide on all tuples for which watermark and clock allow it."""
@@ -410,7 +413,7 @@ class ShardRun:
                 time if timed and time != START_OF_TIME else None,
                 place=pending.places.get(topic) if known is not None and known.plan.counted else None,
                 form=self.partials.form if topic in self.partials.without_tuples else None,
-                fence=0 if known is None else self._origin.fence_of(known.plan),
+                fence=self._origin.fences.get(topic, 0),
             )
             value = encode_alone(schemas.get(topic), envelope)
             self._outbox.add(topic, partition, value, now)
@@ -531,8 +534,8 @@ class ShardRun:
     @property
     def _origin(self) -> Origin:
         born = self._cursor.born
-        fence = self.partials.fence.number
-        return Origin(self.shard, self.version, self.activation, born, self._now, self._reached, fence)
+        fences = self.partials.fences
+        return Origin(self.shard, self.version, self.activation, born, self._now, self._reached, fences)
 
     def _all_served(self) -> tuple[ServedTopics, ...]:
         return self._served, *self.watched.served

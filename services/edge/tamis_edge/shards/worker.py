@@ -293,6 +293,8 @@ class Worker:
             first, state.first = state.first, None
         if run.partials.fence.asks_for_end():
             self.source.confirm_end()
+        if run.partials.fence.asked and self.source.read_through(run.next_offset):
+            run.partials.fence.source_read()
         delivery = first or self.source.poll(limit, now)
         if delivery is not None or state.watermark != run.watermark:
             self._moved, state.watermark = now, run.watermark

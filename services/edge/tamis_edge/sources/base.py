@@ -125,7 +125,13 @@ class SourceShard(Protocol):
         ...
 
     def confirm_end(self) -> None:
-        """From now on `caught_up` is true only if all was polled that the source has at this moment."""
+        """Find out where the source ends now, for `read_through`."""
+        ...
+
+    def read_through(self, next_offset: int) -> bool:
+        """True if all readings were polled that the source had at the last `confirm_end`, and it is known
+        where it ended then. `next_offset`: that behind the last reading.
+        """
         ...
 
     @property

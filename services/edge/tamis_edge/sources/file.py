@@ -96,7 +96,10 @@ class FileShard:
         self._open()
 
     def confirm_end(self) -> None:
-        """`caught_up` is never older than the last poll."""
+        """It ends once, where `ended` says so."""
+
+    def read_through(self, next_offset: int) -> bool:
+        return self.ended
 
     def decode_by(self, decoder: Decoder) -> None:
         self._decoder = decoder

@@ -44,6 +44,7 @@ class JournalShard:
         self.caught_up = False
         self._journal = journal
         self._next: int | None = None
+        self._known_end = 0  # at the last `confirm_end`
 
     def committed(self) -> tuple[Commit, bool]:
         return self._journal.committed(self.name)
@@ -52,7 +53,10 @@ class JournalShard:
         self._next = offset
 
     def confirm_end(self) -> None:
-        """`caught_up` is never older than the last poll."""
+        self._known_end = self._journal.end(self.name)
+
+    def read_through(self, next_offset: int) -> bool:
+        return next_offset >= self._known_end
 
     def decode_by(self, decoder: Decoder) -> None:
         """Payloads are the same whatever their stream is."""

@@ -250,6 +250,10 @@ class Group:
             state.remove(f"plan/{self.plan_version}")
         for gone in self._topics.keys() - compiled.topics.keys():
             self._fences.pop(gone, None)
+        left = self._plan.since.keys() - plan.since.keys() if self._plan else ()
+        for fences in self._fences.values():
+            for shard in left:
+                fences.pop(shard, None)
         state.put(f"plan/{plan.version}", plans.values[row])
         self._set_plan(compiled)
         self._frontiers.obey(plan)
@@ -272,7 +276,7 @@ class Group:
         """`arrived`: they have just come; fences shut out some of them."""
         found = []
         for part in records:
-            fences = dict(self._fences.get(part.topic, {})) if arrived else None
+            fences = self._fences.get(part.topic, {}) if arrived else None
             topic = self._topics.get(part.topic)
             if topic is None:
                 found.append(read_envelopes(part, self.plan_version, dead, fences=fences))

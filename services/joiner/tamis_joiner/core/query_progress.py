@@ -43,11 +43,10 @@ class TakenCuts(NamedTuple):
         return TakenCuts(*record.place, record.since, *record.reached)
 
     def fits(self, record: CutRecord) -> bool:
-        """True unless a commit of the shard has gone back: readings may be missing or counted twice then. An
-        earlier owner of the shard may send cuts again.
-        """
+        """True unless a commit of the shard has gone back: readings may be missing or counted twice then."""
         if record.place[0] < self.number:
-            return True
+            # An earlier owner of the shard may send a cut again.
+            return record.reached[0] <= self.place and record.reached[1] <= self.time
         if record.place[0] == self.number:
             return record.reached == (self.place, self.time)
         return record.since > self.since or (record.before[0] >= self.place and record.before[1] >= self.time)

@@ -159,21 +159,22 @@ class LatestOffsets:
             asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=REQUEST_SECONDS
         )
         found: dict[tuple[str, int], int] = {}
+        until = time.monotonic() + _ANSWER_SECONDS
         failed: KafkaException | None = None
         for at, answer in answers.items():
             try:
-                found[at.topic, at.partition] = listed_offset(answer, 0 if failed else _ANSWER_SECONDS)
+                found[at.topic, at.partition] = listed_offset(answer, max(0.0, until - time.monotonic()))
             except KafkaException as error:
                 # No broker answers, the leader changes, or the topic was just deleted.
                 failed = error
         if failed is not None:
             self._looked = float("-inf")
+            self._admin.poll(0)
+            if not all(answer.done() for answer in answers.values()):
+                # This client may not answer again. If it were destroyed, that would wait for the answers.
+                self._given_up.append(self._admin)
+                self._admin = AdminClient(self._settings)
             if not found:
-                self._admin.poll(0)
-                if not all(answer.done() for answer in answers.values()):
-                    # This client may not answer again. If it were destroyed, that would wait for the answers.
-                    self._given_up.append(self._admin)
-                    self._admin = AdminClient(self._settings)
                 raise self._connection.error(failed) from failed
         return found
 

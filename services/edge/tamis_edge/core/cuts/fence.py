@@ -19,17 +19,17 @@ class Fence:
         self._drawn: int | None = None  # of a commit that isn't durable yet
         self._topics: frozenset[str] = frozenset()  # of the last fence of this run
         self._unsafe: set[int] = set()
-        self._stands = self._asked = False
-        self.passed = False  # all was read that the source had when the fence stood
+        self._stands = self._passed = False
+        self.asked = False  # the source was asked where it ends, since the fence stood
 
-    def draw(self, topics: Collection[str], born: int) -> None:
-        """Draw a fence for the next commit, unless this run has one for all of these topics. `born`: as in
-        `Commit`; so the number rises even if the commit is lost.
+    def draw(self, topics: Collection[str], now: int) -> None:
+        """Draw a fence for the next commit, unless the last one is for all of these topics. `now`: by the
+        clock, in microseconds; so the number rises even if the commit is lost.
         """
         if self._drawn is None and not self._topics.issuperset(topics):
-            self._drawn = max(self.number, born) + 1
-            self._topics = frozenset(topics)
-            self._stands = self._asked = self.passed = False
+            self._drawn = max(self.number + 1, now)
+            self._topics, self._unsafe = frozenset(topics), set()
+            self._stands = self._passed = self.asked = False
 
     @property
     def committed(self) -> int:
@@ -58,12 +58,20 @@ class Fence:
         return token in self._unsafe
 
     def asks_for_end(self) -> bool:
-        """True once, when the fence stands: the source must be asked anew where it ends."""
-        if not self._stands or self._asked:
+        """True once, when the fence stands: the source must be asked where it ends."""
+        if not self._stands or self.asked:
             return False
-        self._asked = True
+        self.asked = True
         return True
 
     def source_read(self) -> None:
-        """All was read that the source has, by an answer from after `asks_for_end`."""
-        self.passed = self.passed or self._asked
+        """All was read up to the end that was asked for."""
+        self._passed = self.asked
+
+    def passed(self, topics: Collection[str]) -> bool:
+        """True if cuts may take the place of tuples on these topics."""
+        return self._passed and self._topics.issuperset(topics)
+
+    def cuts_begin(self) -> None:
+        """Cuts have taken the place of tuples on all topics. Others that carry tuples need another fence."""
+        self._topics, self._passed = frozenset(), False

@@ -123,6 +123,13 @@ class PartialTopics:
         return any(chain.overfull for chain in self._chains.values())
 
     @property
+    def fences(self) -> dict[str, int]:
+        """By topic that carries tuples until its chain begins, the number that its records have; none before
+        the first fence.
+        """
+        return dict.fromkeys(self._before_chains, self.fence.number) if self.fence.number else {}
+
+    @property
     def without_tuples(self) -> frozenset[str]:
         """The topics to which no tuples are published."""
         return frozenset(self._chains)
@@ -158,20 +165,22 @@ class PartialTopics:
         """Begin the chains of topics that carried tuples until now, if that is possible; returns True if it
         is. `unsafe`: the number of records of tuples that aren't safe.
         """
-        if not self._before_chains or not self.fence.passed:
+        passed = bool(self._before_chains) and self.fence.passed(self._before_chains)
+        self._begins = passed and unsafe > 0
+        if not passed:
             return False
-        self._begins = unsafe > 0
         if self._begins:
             return False
         for name, topic in self._before_chains.items():
             self._chains[name] = self._begin(next_offset)
             self._chains[name].use(topic, self._version)
         self._before_chains = {}
+        self.fence.cuts_begin()
         return True
 
     def draw(self, next_offset: int, watermark: int, born: int, now: int) -> None:
         """Draw the cuts that are due, for a commit, and the fence. `born`: as in `Commit`."""
-        self.fence.draw(self._before_chains, born)
+        self.fence.draw(self._before_chains, now)
         reached = max(watermark, self.watermark)
         for chain in self._chains.values():
             full = self.full or self._changing

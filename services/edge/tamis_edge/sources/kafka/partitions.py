@@ -95,17 +95,16 @@ class PartitionEnds:
         self._config, self._topic = dict(config), topic
         self._beginnings = beginnings
         self._client: AdminClient | None = None  # made for the first question
-        self._asked: dict[int, Future[Any]] = {}
-        self._asked_at = 0.0  # monotonic seconds
+        self._asked: dict[int, tuple[Future[Any], float]] = {}  # with the time, monotonic seconds
 
     def ask(self, partitions: Iterable[int]) -> None:
         """Ask for the ends of these partitions, except those for which an answer is still expected."""
-        if self._asked and time.monotonic() - self._asked_at > 2 * SECONDS:
-            self.forget()  # librdkafka may leave a question open for ever
+        now = time.monotonic()
+        # librdkafka may leave a question open for ever.
+        self._asked = {p: one for p, one in self._asked.items() if now - one[1] < 2 * SECONDS}
         wanted = [partition for partition in partitions if partition not in self._asked]
         if not wanted:
             return
-        self._asked_at = time.monotonic()
         if self._client is None:
             self._client = AdminClient(self._config)
         place = OffsetSpec.earliest() if self._beginnings else OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -115,12 +114,12 @@ class PartitionEnds:
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=SECONDS,
         )
-        self._asked.update({at.partition: answer for at, answer in found.items()})
+        self._asked.update({at.partition: (answer, now) for at, answer in found.items()})
 
     def answers(self) -> dict[int, int]:
         """The ends that have arrived since the last call, by partition."""
         ends: dict[int, int] = {}
-        for partition, answer in [(p, a) for p, a in self._asked.items() if a.done()]:
+        for partition, answer in [(p, a) for p, (a, _) in self._asked.items() if a.done()]:
             del self._asked[partition]
             try:
                 ends[partition] = listed_offset(answer, 0)

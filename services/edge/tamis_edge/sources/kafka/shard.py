@@ -87,12 +87,17 @@ class KafkaShard:
     @property
     def caught_up(self) -> bool:
         # The end is reported once, maybe while messages from before it still wait.
-        reached = self.known_end is not None and (self.next or 0) >= self.known_end
-        return self.at_end and not self.buffer and reached
+        return self.at_end and not self.buffer
 
     def confirm_end(self) -> None:
         self.known_end = None
         self._owner.confirm_end()
+
+    def read_through(self, next_offset: int) -> bool:
+        if self.known_end is None:
+            return False
+        # Behind the last reading there may be offsets that never come, those of markers of transactions.
+        return next_offset >= self.known_end or (self.caught_up and (self.next or 0) >= self.known_end)
 
     def committed(self) -> tuple[Commit, bool]:
         return self._commit, False

@@ -221,7 +221,7 @@ class KafkaTopic(Source):
             return
         self._ask_at = now + ASK_EVERY
         for shard in asked:
-            if shard.misplaced:
+            if shard.misplaced and self._silent(shard, now):
                 self._reposition(shard)
         self._ends.ask(shard.partition for shard in asked)
 

@@ -187,9 +187,11 @@ def read_envelopes(
 
 def _shut_out(kind: Any, envelope: Mapping[str, Any], fences: dict[str, int] | None) -> bool:
     """True for a fence, which it takes up, and for a record from before the fence of its shard. Cuts have
-    numbers of their own, and final records without a fence may be the registry's.
+    numbers of their own, and the progress that covers them has no place. Final records without a fence may be
+    the registry's.
     """
-    if fences is None or kind == "cut" or (kind == "final" and "fence" not in envelope):
+    passes = kind == "cut" or (kind == "progress" and "place" not in envelope)
+    if fences is None or passes or (kind == "final" and "fence" not in envelope):
         return False
     shard, number = envelope["shard"], envelope.get("fence", 0)
     if type(shard) is not str or type(number) is not int or not 0 <= number <= END_OF_TIME:

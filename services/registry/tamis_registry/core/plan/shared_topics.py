@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tamis.messaging.topics import outside_topic, stream_topic
+from tamis.messaging.topics import number_of, outside_topic, stream_topic
 from tamis.plan.model import Plan
 from tamis.planning.derived_topics import DerivedNumber, may_serve_alerts
 from tamis.planning.incremental import Built
@@ -45,11 +45,27 @@ def remember(draft: State, built: Built) -> None:
         hidden = known.outside | built.outside.get(stream, frozenset()) & {number}
         used = *known.numbers, (key, number)
         base = draft.base(stream)
-        draft.topics[stream] = StreamTopics(
-            number + 1, used, hidden, known.anew, base if base != stream else None
+        draft.topics[stream] = replace(
+            known, next=number + 1, numbers=used, outside=hidden, base=base if base != stream else None
         )
+    for planned in built.plan.streams:
+        known = draft.topics.get(planned.name, _NONE)
+        with_partials = {number_of(topic.name) for topic in planned.topics if topic.partials is not None}
+        if not with_partials <= known.aggregated:
+            draft.topics[planned.name] = replace(known, aggregated=known.aggregated | with_partials)
+        elif known.aggregated and not with_partials:
+            # None of them is used again, so nothing has to be known about them.
+            used = tuple(one for one in known.numbers if one[1] not in known.aggregated)
+            draft.topics[planned.name] = replace(known, numbers=used, aggregated=frozenset())
     for reader, found in built.assigned.items():
         _place(draft, reader, dict(found))
+
+
+def aggregated(state: State) -> frozenset[str]:
+    """The names of all topics that have or had partial aggregates."""
+    return frozenset(
+        topics.name(stream, number) for stream, topics in state.topics.items() for number in topics.aggregated
+    )
 
 
 def _place(draft: State, reader: str, found: dict[str, TopicId]) -> None:
@@ -74,7 +90,7 @@ def forget_numbers(draft: State, stream: str) -> None:
     for name in (stream, *draft.watched(stream)):
         topics = draft.topics.get(name)
         if topics:
-            draft.topics[name] = replace(topics, numbers=())
+            draft.topics[name] = replace(topics, numbers=(), aggregated=frozenset())
 
 
 def all_topics(state: State, stream: str) -> list[str]:

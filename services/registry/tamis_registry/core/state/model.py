@@ -159,7 +159,8 @@ class StreamTopics:
     """The shared topics that a stream ever had: partition key to number. No number is used twice.
 
     `outside`: the numbers of topics that the joiner doesn't read; `anew`: the plan version in which the
-    stream's time was last restarted. `base`: the raw stream of a watched stream.
+    stream's time was last restarted. `base`: the raw stream of a watched stream. `aggregated`: the numbers of
+    topics that have or had partial aggregates, and carry no tuples any more.
     """
 
     next: int = 1
@@ -167,6 +168,7 @@ class StreamTopics:
     outside: frozenset[int] = frozenset()
     anew: int = 0
     base: str | None = None
+    aggregated: frozenset[int] = frozenset()
 
     def name(self, stream: str, number: int) -> str:
         """The name of a topic."""

@@ -49,6 +49,7 @@ class _Topics(_Record, frozen=True):
     outside: list[Positive] | UnsetType = UNSET  # records of earlier releases have none
     anew: Natural = 0
     base: str | None = None
+    aggregated: list[Positive] | UnsetType = UNSET  # records of earlier releases have none
 
 
 class _Fleet(_Record, frozen=True):
@@ -196,7 +197,10 @@ def recover(found: Mapping[bytes, bytes]) -> State | None:
     for stream, topics in fleet.topics.items():
         numbers = tuple((tuple(key), number) for key, number in topics.numbers)
         outside = frozenset(() if topics.outside is UNSET else topics.outside)
-        state.topics[stream] = StreamTopics(topics.next, numbers, outside, topics.anew, topics.base)
+        aggregated = frozenset(() if topics.aggregated is UNSET else topics.aggregated)
+        state.topics[stream] = StreamTopics(
+            topics.next, numbers, outside, topics.anew, topics.base, aggregated
+        )
     state.schemas = {
         topic: TopicSchema(ValueSchema(form, number, columns), digest)
         for topic, (form, number, columns, digest) in fleet.schemas.items()
@@ -251,6 +255,7 @@ def _fleet(state: State) -> bytes:
             outside=sorted(one.outside),
             anew=one.anew,
             base=one.base,
+            aggregated=sorted(one.aggregated) or UNSET,
         )
         for stream, one in state.topics.items()
     }
