@@ -79,3 +79,19 @@ def test_the_estimate_is_near_and_decides_rightly(keys: int, rate: int, pane: in
     assert math.isclose(cost.partials, as_partials, rel_tol=0.35)
     if not 0.7 < as_tuples / as_partials < 1.4:
         assert bool(partial_topics(_plan(catalog))) is (as_partials < as_tuples)
+
+
+@pytest.mark.parametrize(("rate", "a_minute"), [("1/1h", 1 / 60), ("1/5min", 1 / 5), ("1/60s", 1)])
+def test_rates_are_those_of_a_long_time(rate: str, a_minute: float) -> None:
+    """A minute may have one reading of a key that has one an hour."""
+    catalog = _catalog("max(x) AS m", 3600, f"WITH (keys = 3, rate = '{rate}')")
+    cost = judged(catalog.alerts["q"], catalog).cost
+    assert cost is not None
+    assert 100 < cost.tuples / (3 * a_minute) < 300
+    # A full cut comes each 10 minutes, whatever the length of panes is.
+    assert bool(partial_topics(_plan(catalog))) is (a_minute == 1)
+
+
+def test_more_readings_than_anybody_has_are_no_limit() -> None:
+    catalog = _catalog("max(x) AS m", 60, f"WITH (keys = {10**12}, rate = '1000000/s')")
+    assert judged(catalog.alerts["q"], catalog).cost is None

@@ -9,13 +9,13 @@ a plan is the same whenever it is made.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 import orjson
 
+from tamis.bounded.group_counts import tuples_in
 from tamis.declarations.streams import StreamDef
 from tamis.expressions.nodes import Type
 from tamis.messaging.records import ENVELOPE
@@ -23,7 +23,7 @@ from tamis.operators.windows.partials import Partial, partials
 from tamis.plan.model import PartialAggregation
 from tamis.plan.nodes import Grouping
 from tamis.plan.wire import wire_type
-from tamis.planning.link.bound import PARTITIONS, of_queries
+from tamis.planning.link.bound import MINUTE, PARTITIONS, of_queries
 from tamis.query.model import Catalog, WindowGroupBy
 
 # A number with as many digits as a time has, or a place.
@@ -48,6 +48,9 @@ _NUMBER = 7
 _SUM = {"total": 20, "squares": 28}
 # Of the names of a table's fields.
 _NAME = 13
+_DAY = 86_400_000_000
+# Nobody has more readings a day: nothing limits them.
+_MOST = 10**15
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,14 @@ def link_cost(
     key of the topic; `read`: the columns of tuples.
     """
     bound = of_queries(sent, [query], catalog, keyed=bool(key), partitions=PARTITIONS)
-    if bound is None or math.inf in (bound.readings, bound.expected.records, bound.expected.rows):
-        return None
     stream = catalog.streams[query.windowed[0].stream]
-    records, rows, readings = (
-        float(one) for one in (bound.expected.records, bound.expected.rows, bound.readings)
-    )
+    # Of a day: a minute may have one reading of a key that has one an hour.
+    a_day = tuples_in(stream, _DAY, "").count
+    if bound is None or max(a_day, bound.expected.rows) > _MOST:
+        return None
+    readings = float(a_day) * MINUTE / _DAY
+    rows = min(float(bound.expected.rows), readings)
+    records = min(float(bound.expected.records), rows)
     several = min(readings / rows - 1, 1.0) if rows else 0.0
     in_rows = rows * _row_bytes(sent.grouping, several) + readings * _separate_bytes(sent.grouping)
     in_partials = records * _record_bytes(sent.grouping) + in_rows
