@@ -139,22 +139,27 @@ def test_a_confirmed_end_is_one_that_was_asked_for_afterwards(
     monkeypatch.setattr(owner, "_ends", broker)
     take(owner, Message(0), Message(1, end=True))
     assert shard.poll(10, 5) is not None
-    assert caught_up(shard)
+    assert shard.read_through(1)
     broker.ends = {0: 1}  # the answer to an earlier question
     shard.confirm_end()
     owner._ask_for_ends()
     assert broker.asked == [0], "at once, though the partition isn't silent"
-    assert not caught_up(shard)
+    assert not shard.read_through(1)
     take(owner, Message(1, end=True))  # of a fetch that was on its way
-    assert not caught_up(shard)
-    broker.ends = {0: 3}
+    assert not shard.read_through(1)
+    assert caught_up(shard), "others aren't concerned"
+    broker.ends = {0: 4}
     owner._ask_for_ends()
     take(owner, Message(1), Message(2, end=True))
     assert shard.poll(10, 5) is not None
-    assert not caught_up(shard), "a reading that the source had is missing"
-    take(owner, Message(2), Message(3, end=True))
+    assert not shard.read_through(2), "readings that the source had are missing"
+    # Behind the last one there is the marker of a transaction.
+    take(owner, Message(2), Message(4, end=True))
+    assert not shard.read_through(2), "one waits"
     assert shard.poll(10, 5) is not None
-    assert caught_up(shard)
+    assert shard.read_through(3)
+    take(owner, Message(4))
+    assert shard.read_through(4), "it has more to read again"
 
 
 class Answers:
