@@ -131,14 +131,16 @@ def plan_for(
     statistics: Mapping[str, StreamStatistics] | None = None,
     derived_numbers: Mapping[str, DerivedNumber] | None = None,
     partials: Collection[str] | None = (),
+    aggregated: Collection[str] = (),
     before: Built | None = None,
 ) -> Built:
     """The plan `version` for the readers of `sources`.
 
     `derived_numbers`: for each derived stream whose topic the joiner reads, the number of its topic.
     `statistics`: observed readings by stream, used to choose topics for new readers. `partials`: the
-    topics that had partial aggregates in any plan before, which keep them; None if edges and joiner can't
-    exchange any. `before`: any earlier plan with its parts.
+    topics that had partial aggregates in the plan before, which keep them; None if edges and joiner can't
+    exchange any. `aggregated`: the topics that had some in any plan before. `before`: any earlier plan with
+    its parts.
 
     Raises NotAcceptedError if an alert or a derived stream of the catalogue is not accepted.
     """
@@ -156,7 +158,8 @@ def plan_for(
         outside,
         parts.assignment,
         derived=derived_sources(derived),
-        aggregated=partials or (),
+        aggregated={*(partials or ()), *aggregated},
+        running=partials or (),
     )
     changed, same_streams = _readers_of_changed_streams(parts, catalog)
     all_of_them = Splice(0, len(parts.sources), len(sources))
@@ -171,10 +174,10 @@ def plan_for(
     standing = parts.standing.changed(diff, [one if isinstance(one, StandingQuery) else None for one in made])
     former = parts.former.changed(diff, [(one and one.former) or None for one in current])
     topics = _topics(catalog, readers, assignment, parts.topics)
-    aggregated = _aggregated(topics, partials)
+    with_partials = _aggregated(topics, partials)
     planned = stream_plans(
         catalog,
-        {topic: _with_partials(shared.plan, retiring, aggregated) for topic, shared in topics.items()},
+        {topic: _with_partials(shared.plan, retiring, with_partials) for topic, shared in topics.items()},
         derived,
         former_columns(catalog, former.present),
         parts.planned,

@@ -102,7 +102,8 @@ class TopicAssignment:
     `outside`: by stream, the numbers of topics that the joiner doesn't read; `assigned`: the topics
     of requests assigned in this version, by reader and alias; `choices`: the reasons for new ones;
     `touched`: topics with other readers than before. `derived`: the derived streams that may serve requests
-    of a stream and key. `aggregated`: the names of topics that have partial aggregates, and keep them.
+    of a stream and key. `aggregated`: the names of topics that have or had partial aggregates;
+    `running`: of those that have them in the plan before.
     """
 
     def __init__(
@@ -115,6 +116,7 @@ class TopicAssignment:
         *,
         derived: Mapping[TopicKey, Sequence[DerivedSource]] | None = None,
         aggregated: Collection[str] = (),
+        running: Collection[str] = (),
     ) -> None:
         """The assignment of plan `version`, so far the same as `before`.
 
@@ -126,7 +128,7 @@ class TopicAssignment:
         self.outside = dict(outside)
         self.derived = {(key, one.name): one for key, some in (derived or {}).items() for one in some}
         self._derived_of = derived or {}
-        self._aggregated = aggregated
+        self._aggregated, self._running = aggregated, running
         self.assigned: dict[str, dict[str, TopicId]] = {}
         self.choices: dict[str, dict[str, Choice]] = {}
         self.touched: set[Topic] = set()
@@ -216,14 +218,24 @@ class TopicAssignment:
         return isinstance(number, int) and self.name(key, number) in self._aggregated
 
     def _fits(self, request: ReadRequest, number: TopicId) -> bool:
-        """False if a topic has partial aggregates, and this request needs others, or tuples: it went to other
-        readers while this one was paused.
+        """False if a topic is not to be used again, or has partial aggregates, and this request needs others,
+        or tuples: it went to other readers while this one was paused.
         """
+        if isinstance(number, int) and number not in self.numbers.get(request.key, ()):
+            return False
         if not self._has_partials(request.key, number):
             return True
+        if self.name(request.key, number) not in self._running and self._full(request.key[0]):
+            return False
         present = self.requests.get(request.key, {}).get(number)
         others = [] if present is None else present.value_list
         return request.groups is not None and partial_form((*others, request)) is not None
+
+    def _full(self, stream: str) -> bool:
+        """True if as many topics of a stream have partial aggregates as may have them."""
+        keys = [key for key in self.numbers if key[0] == stream]
+        names = {self.name(key, number) for key in keys for number in self.numbers[key]}
+        return len(names & set(self._running)) >= MOST_PARTIAL
 
     def assigned_request(self, request: ReadRequest) -> ReadRequest:
         """A request of this version as its topic serves it."""

@@ -53,6 +53,7 @@ def build(
     statistics: Mapping[str, StreamStatistics],
     derived_numbers: Mapping[str, DerivedNumber],
     partials: Collection[str] | None,
+    aggregated: Collection[str],
     before: Built | None,
 ) -> Built:
     """One topic per stream, read by every definition whole."""

@@ -423,7 +423,8 @@ class ShardRun:
     def _send_fence(self, now: int) -> None:
         """Send the fence of the last commit to its topics, before all that carries its number."""
         fence = self.partials.fence
-        if topics := fence.made_durable():
+        # A plan may have come since it was drawn.
+        if topics := fence.made_durable() & self.partials.fences.keys():
             value = encode_alone(None, fence_envelope(self.shard, self.version, fence.number))
             places = [(topic, partition) for topic in topics for partition in range(self._served.partitions)]
             fence.sent_as([self._outbox.add(*place, value, now) for place in places])

@@ -250,10 +250,6 @@ class Group:
             state.remove(f"plan/{self.plan_version}")
         for gone in self._topics.keys() - compiled.topics.keys():
             self._fences.pop(gone, None)
-        left = self._plan.since.keys() - plan.since.keys() if self._plan else ()
-        for fences in self._fences.values():
-            for shard in left:
-                fences.pop(shard, None)
         state.put(f"plan/{plan.version}", plans.values[row])
         self._set_plan(compiled)
         self._frontiers.obey(plan)

@@ -155,7 +155,8 @@ def plan_draft(
         shard_streams={name: shard.stream for name, shard in listed.items()},
         statistics=draft.statistics,
         derived_numbers=shared_topics.derived_numbers(draft),
-        partials=None if partials is None else {*partials, *shared_topics.aggregated(draft)},
+        partials=partials,
+        aggregated=shared_topics.aggregated(draft),
         before=before,
     )
     anew = {name: known.anew for name, known in draft.topics.items() if known.anew}
