@@ -404,6 +404,7 @@ class ShardRun:
         self._send_cuts(now)
         progress = {**pending.progress, **self.partials.progress}
         changed = self._sent_progress.changed(progress, commit.version, now, last=last)
+        fences = self.partials.fences
         for topic, partition, time in changed:
             known = topics.get(topic)
             envelope = progress_envelope(
@@ -413,7 +414,7 @@ class ShardRun:
                 time if timed and time != START_OF_TIME else None,
                 place=pending.places.get(topic) if known is not None and known.plan.counted else None,
                 form=self.partials.form if topic in self.partials.without_tuples else None,
-                fence=self._origin.fences.get(topic, 0),
+                fence=fences.get(topic, 0),
             )
             value = encode_alone(schemas.get(topic), envelope)
             self._outbox.add(topic, partition, value, now)

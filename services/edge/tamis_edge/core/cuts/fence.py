@@ -53,6 +53,10 @@ class Fence:
             self._unsafe.remove(token)
             self._stands = not self._unsafe
 
+    def __bool__(self) -> bool:
+        """True while some of its records aren't safe."""
+        return bool(self._unsafe)
+
     def carries(self, token: int) -> bool:
         """True if this is a record of the fence that isn't safe yet."""
         return token in self._unsafe

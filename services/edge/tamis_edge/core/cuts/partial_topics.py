@@ -167,9 +167,7 @@ class PartialTopics:
         """
         passed = bool(self._before_chains) and self.fence.passed(self._before_chains)
         self._begins = passed and unsafe > 0
-        if not passed:
-            return False
-        if self._begins:
+        if not passed or self._begins:
             return False
         for name, topic in self._before_chains.items():
             self._chains[name] = self._begin(next_offset)
@@ -224,7 +222,7 @@ class PartialTopics:
 
     def safe(self, *tokens: int) -> None:
         """These records can't be lost any more. Those of tuples are left out."""
-        for token in tokens:
+        for token in tokens if self._unsafe or self.fence else ():
             self.fence.safe(token)
             if (chain := self._unsafe.pop(token, None)) is not None:
                 chain.unsafe -= 1

@@ -8,12 +8,6 @@ from tamis.query.model import AlertDef
 from tamis_registry.core.state.model import State
 
 
-def has_partials(name: str, plan: Plan) -> bool:
-    """True if a topic has partial aggregates."""
-    topics = (topic for stream in plan.streams for topic in stream.topics)
-    return any(topic.name == name and topic.partials is not None for topic in topics)
-
-
 def sent_to(name: str, state: State, plan: Plan) -> Transfer:
     """The form, the alerts and the bound of a topic of `plan`, which is that of `state`."""
     planned, topic = next((s, t) for s in plan.streams for t in s.topics if t.name == name)

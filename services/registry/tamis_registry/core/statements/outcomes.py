@@ -12,6 +12,7 @@ from typing import Any, Literal
 from tamis.declarations.definitions import TableDef
 from tamis.errors import NotAcceptedError
 from tamis.messaging.topics import stream_topic
+from tamis.plan.model import partial_topics
 from tamis.planning.explain import estimated, rendered
 from tamis.planning.incremental import Built
 from tamis.planning.queries.definitions import definition_id
@@ -32,7 +33,7 @@ from tamis.query.model import (
 )
 from tamis.sharing.selectivity import StreamStatistics
 from tamis_registry.core.plan.planner import Planner
-from tamis_registry.core.plan.sent_aggregates import has_partials, sent_to
+from tamis_registry.core.plan.sent_aggregates import sent_to
 from tamis_registry.core.plan.shared_topics import derived_topic
 from tamis_registry.core.shards.backfill import check_replaced
 from tamis_registry.core.state.model import State
@@ -251,7 +252,7 @@ def tell(query: dict[str, Any], state: State, built: Built) -> None:
             }
             topic, form = source["sharing"]["topic"], source.get("sent", {}).get("form")
             # Readings that would take fewer bytes may join a topic of partial aggregates that exists.
-            if form == "partial aggregates" or (form and has_partials(topic, built.plan)):
+            if form == "partial aggregates" or (form and topic in partial_topics(built.plan)):
                 sent = sent_to(topic, state, built.plan)
                 source["sent"] = replace(sent, alert=query["name"]).document()
 
