@@ -15,9 +15,9 @@ from difflib import get_close_matches
 from fractions import Fraction
 from functools import lru_cache
 
-from tamis.analysis.linear_conditions import LinearSystem
 from tamis.analysis.possible_values import possible
 from tamis.analysis.value_constraints import narrowed
+from tamis.constraints.linear.conditions import LinearSystem
 from tamis.declarations.definitions import ColumnDef
 from tamis.declarations.domains import declared_ends
 from tamis.declarations.streams import StreamDef

@@ -2,9 +2,10 @@
 
 `a.v > 10 AND b.v > a.v + 5` implies `b.v > 15`, and `a.k = b.k AND a.k = 'x'` implies `b.k = 'x'`. Edges can
 drop tuples that don't meet an implied predicate: no row of the query contains them. The conditions of all
-streams are one conjunction of linear constraints (`linear_conditions`), whose projection on the columns of a
-stream gives ranges of columns and of differences of two columns (goldin-1997, section 3.4). Each end is an
-exact DOUBLE or whole number, so that edges evaluate the predicate without rounding that could drop a tuple.
+streams are one conjunction of linear constraints (`constraints.linear.conditions`), whose projection on the
+columns of a stream gives ranges of columns and of differences of two columns (goldin-1997, section 3.4). Each
+end is an exact DOUBLE or whole number, so that edges evaluate the predicate without rounding that could drop
+a tuple.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from fractions import Fraction
 
 from tamis.analysis.contradictions import fewest, linear_system
 from tamis.analysis.equality_classes import Equality, classes
-from tamis.analysis.linear_conditions import LinearSystem, nearest
 from tamis.constraints.atoms import Linear, linear, variables
+from tamis.constraints.linear.conditions import LinearSystem, nearest
 from tamis.constraints.linear.conjunctions import implies, ranges_of
 from tamis.constraints.linear.fourier_motzkin import eliminate
 from tamis.constraints.theory import Interval

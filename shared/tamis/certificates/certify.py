@@ -18,7 +18,7 @@ stand for the others.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tamis.certificates.certificate import Certificate, Unproven
 from tamis.certificates.comparison_order import choose_comparison
@@ -54,7 +54,7 @@ from tamis.expressions.signatures import call
 from tamis.expressions.sql_text import to_sql
 from tamis.plan.model import Sides
 
-__all__ = ["Certificate", "Unproven", "certify"]
+__all__ = ["Certificate", "Unproven", "certificates_among", "certify"]
 
 
 def certify(
@@ -96,6 +96,31 @@ def certify(
         assert first is not None
         reasons.append(first.reason)
     return Unproven("; and by a grid: ".join(dict.fromkeys(reasons)))
+
+
+def certificates_among(
+    conditions: tuple[Expr, ...],
+    alias: str,
+    stream: StreamDef,
+    box: dict[Column, Interval],
+    *,
+    fixed: frozenset[Column],
+    work: Effort,
+) -> Iterator[Certificate | Unproven]:
+    """For each value of the source `alias`, its certificate for tuples with equal values in `fixed`, or why
+    there is none. They are about exact numbers: it isn't considered how computed values are compared. `box`
+    has the domains of all columns.
+
+    Unlike in `certify`, no other column of the source is added to the key, because nothing says that these
+    have few values.
+    """
+    try:
+        for scalar in candidates(conditions, alias, fixed):
+            if not (scalar.value.type.numeric or scalar.value.type is Type.TIMESTAMP):
+                continue  # texts have no order here
+            yield _prove(scalar, box, stream, tuple(fixed), work)
+    except OverflowError:  # a constant of the condition is too large
+        return
 
 
 def _computed(expr: Expr) -> list[Column]:

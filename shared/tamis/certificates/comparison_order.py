@@ -73,7 +73,7 @@ def choose_comparison(
     value = found.value
     if bound(value) is None:
         return found
-    written = not any(_stands_elsewhere(value, part, found.fixed) for part in conditions)
+    written = not any(stands_elsewhere(value, part, found.fixed) for part in conditions)
     error = greatest_size(bound(value), box)
     form = polynomial(value)
     if written and (margin := _margin(value, error, conditions, box, exactly=form is not None)):
@@ -108,7 +108,7 @@ def _margin(
     return Margin(value, 0.0, error) if error <= NEGLIGIBLE * limit else None
 
 
-def _stands_elsewhere(value: Expr, condition: Expr, fixed: tuple[Column, ...]) -> bool:
+def stands_elsewhere(value: Expr, condition: Expr, fixed: tuple[Column, ...]) -> bool:
     """True if the condition contains attributes of the value's stream outside the value."""
     (alias,) = aliases(value)
     rest = columns(substituted(condition, value, NO_VARIABLE))

@@ -38,10 +38,20 @@ class Form(StrEnum):
     ROUNDED = "rounded"
 
 
-class Difference(str):
-    """The dimension of a box that compares two attributes. As a text it is a name that no attribute
-    can have.
+class ComputedDimension(str):
+    """A dimension of a box whose values are computed from attributes. As a text it is a name that no
+    attribute can have.
     """
+
+    __slots__ = ("attributes", "type")
+
+    attributes: tuple[str, ...]
+    type: Type
+    """The type of its values."""
+
+
+class Difference(ComputedDimension):
+    """The dimension of a box that compares two attributes."""
 
     __slots__ = ("form", "kind", "left", "offset", "right")
 
@@ -55,12 +65,9 @@ class Difference(str):
         """`kind`: the type of `left`; `offset` counts only for `Form.ORDER`."""
         made = super().__new__(cls, f"\0{left}\0{right}\0{form}\0{offset!r}")
         made.left, made.right, made.kind, made.form, made.offset = left, right, kind, form, offset
+        made.attributes = left, right
+        made.type = Type.BIGINT if form is Form.WHOLE else Type.DOUBLE
         return made
-
-    @property
-    def type(self) -> Type:
-        """The type of its values."""
-        return Type.BIGINT if self.form is Form.WHOLE else Type.DOUBLE
 
 
 def rounded(one: str, other: str) -> Difference:
@@ -110,11 +117,16 @@ def _of_difference(op: str, x: Column, y: Column, value: float) -> list[dict[str
     return _whole(x, y, [_fitting(found) for found in _integers(op, value)])
 
 
-def not_null(x: Column, y: Column) -> list[dict[str, Range]]:
-    """The boxes where `x - y` isn't NULL. Raises `RefusedError` as `comparison` does."""
-    if _one_type(x, y) is Type.DOUBLE:
-        return [{rounded(x.name, y.name): NOT_NULL}]
-    return _whole(x, y, [_fitting(NOT_NULL)])
+def not_null(expr: Call) -> list[dict[str, Range]] | None:
+    """The boxes where `x - y` isn't NULL; None for other expressions. Raises `RefusedError` as `comparison`
+    does.
+    """
+    match expr:
+        case Call("-", (Column() as x, Column() as y)) if x.name != y.name:
+            if _one_type(x, y) is Type.DOUBLE:
+                return [{rounded(x.name, y.name): NOT_NULL}]
+            return _whole(x, y, [_fitting(NOT_NULL)])
+    return None
 
 
 def _fitting(found: Range) -> Range:

@@ -18,8 +18,8 @@ from tamis.expressions.nodes import Type
 from tamis.kernels import njit
 from tamis.predicates.bitmap import WORD, Bitmap, mark_owners
 from tamis.predicates.boxes import Box
-from tamis.predicates.differences import Difference
-from tamis.predicates.keys import KeyOrder, differences
+from tamis.predicates.differences import ComputedDimension
+from tamis.predicates.keys import KeyOrder, computed_values
 from tamis.predicates.ranges import ANYTHING, HIGH
 
 Int64s = npt.NDArray[np.int64]
@@ -120,7 +120,7 @@ class Dispatcher:
         boxes = [(at, box) for at, p in enumerate(predicates) for box in p.boxes]
         self._largest_firsts = {
             name: KeyOrder.of(
-                name.type if isinstance(name, Difference) else types[name],
+                name.type if isinstance(name, ComputedDimension) else types[name],
                 (cut for _, box in boxes for cut in box.get(name, ANYTHING)),
             )
             for name in self._names
@@ -137,8 +137,8 @@ class Dispatcher:
     @property
     def read(self) -> frozenset[str]:
         """The attributes that it reads."""
-        pairs = ((name.left, name.right) if isinstance(name, Difference) else (name,) for name in self._names)
-        return frozenset(chain.from_iterable(pairs))
+        read = (name.attributes if isinstance(name, ComputedDimension) else (name,) for name in self._names)
+        return frozenset(chain.from_iterable(read))
 
     def any(self, columns: Columns) -> Bools:
         """The tuples that some subscriber wants. `columns`: arrays of shape (n,) by attribute."""
@@ -194,6 +194,7 @@ class Dispatcher:
         for d, name in enumerate(self._names):
             order = self._largest_firsts[name]
             order.of_values(
-                differences(name, part, order) if isinstance(name, Difference) else part[name], keys[d]
+                computed_values(name, part, order) if isinstance(name, ComputedDimension) else part[name],
+                keys[d],
             )
         return keys

@@ -17,7 +17,7 @@ from tamis.expressions.nodes import Type
 from tamis.kernels import njit
 from tamis.predicates.boxes import Box, inside, trimmed
 from tamis.predicates.cover.splitting import Int32s, compress
-from tamis.predicates.differences import Difference
+from tamis.predicates.differences import ComputedDimension
 from tamis.predicates.ranges import HIGH, Cut
 
 Boxes = tuple[Box, ...]
@@ -44,7 +44,7 @@ def measured_boxes(stream: Sequence[Box], query: Sequence[Box], types: Mapping[s
     lower, upper, cuts = compress(both)
     places = np.zeros((len(cuts), max(map(len, cuts.values()))))
     for d, (name, ends) in enumerate(cuts.items()):
-        kind = name.type if isinstance(name, Difference) else types.get(name, Type.DOUBLE)
+        kind = name.type if isinstance(name, ComputedDimension) else types.get(name, Type.DOUBLE)
         places[d, : len(ends)] = [_place(cut, kind) for cut in ends]
     return MeasuredBoxes(lower, upper, cuts, places)
 

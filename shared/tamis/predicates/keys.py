@@ -17,9 +17,11 @@ import numpy.typing as npt
 
 from tamis.errors import InputError
 from tamis.expressions.double_order import number_of, write_numbers
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
 from tamis.expressions.vectors import Vector
 from tamis.predicates.differences import Difference, Form
+from tamis.predicates.linear_forms import LinearForm
 from tamis.predicates.ranges import Cut
 
 Array = npt.NDArray[Any]
@@ -153,7 +155,27 @@ def _listed(values: npt.NDArray[np.generic]) -> list[Any]:
     return [None if isinstance(v, float) and not math.isfinite(v) else v for v in values.tolist()]
 
 
-def differences(
+def computed_values(
+    dimension: str, columns: Mapping[str, npt.NDArray[np.generic]], order: KeyOrder
+) -> npt.NDArray[np.generic]:
+    """The values of a computed dimension, as a column."""
+    if isinstance(dimension, Difference):
+        return _differences(dimension, columns, order)
+    assert isinstance(dimension, LinearForm)
+    vectors = {("", c.name): _vector(columns[c.name], c.type) for c in dimension.coefficients}
+    return array_of(evaluate(dimension.expr, vectors, len(columns[dimension.attributes[0]])))
+
+
+def _vector(values: npt.NDArray[np.generic], kind: Type) -> Vector:
+    if kind is Type.DOUBLE:
+        numbers = _finite(values)
+        return Vector(numbers, np.isnan(numbers))
+    if values.dtype.kind == "i":
+        return Vector(values.astype(np.int64))
+    return Vector.from_list([None if v is None else int(v) for v in _listed(values)], kind)
+
+
+def _differences(
     d: Difference, columns: Mapping[str, npt.NDArray[np.generic]], order: KeyOrder
 ) -> npt.NDArray[np.generic]:
     """The values of a difference, as a column."""

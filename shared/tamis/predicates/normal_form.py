@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 from tamis.errors import RefusedError
@@ -22,8 +22,8 @@ from tamis.expressions.nodes import (
 )
 from tamis.expressions.sql_text import to_sql
 from tamis.expressions.step_conditions import on_argument
+from tamis.predicates import differences, linear_forms
 from tamis.predicates.boxes import EVERYTHING, Box, intersect, merged
-from tamis.predicates.differences import comparison, not_null
 from tamis.predicates.ranges import (
     IS_NULL,
     NOT_NULL,
@@ -41,7 +41,8 @@ def boxes(condition: Expr, budget: int = BUDGET) -> list[Box]:
     """Boxes whose union is the set where `condition` is true: neither false nor NULL.
 
     Raises `RefusedError` past `budget` clauses, with their number, and for a condition that doesn't consist
-    of comparisons of one attribute with a constant, or of two attributes with a constant offset.
+    of comparisons of an attribute or a linear form with a constant, or of two attributes with a constant
+    offset.
     """
     return _Reader(budget).read(condition, negated=False)
 
@@ -63,10 +64,10 @@ class _Reader:
                 return self._all(parts) if (op == "and") != negated else self._some(parts)
             case Call("is_null", (Column(name=name),)):
                 return [{name: NOT_NULL if negated else IS_NULL}]
-            case Call("is_null", (Call("-", (Column() as x, Column() as y)),)) if (
-                negated and x.name != y.name
-            ):
-                return list(not_null(x, y))
+            case Call("is_null", (Call() as inner,)) if negated:
+                known = _not_null(inner)
+                if known is not None:
+                    return known
             case Column(name=name, type=Type.BOOLEAN):
                 return _where(name, compare("=", not negated, Type.BOOLEAN))
             case Literal(value=bool(value)):
@@ -81,9 +82,10 @@ class _Reader:
                 if found is not None:
                     return found
         raise RefusedError(
-            f"'{to_sql(expr, qualify=False)}' is not a comparison of an attribute with a constant or another "
-            "attribute",
-            hint="write comparisons such as temp < 5 or a < b + 3 with AND, OR, NOT, IN, BETWEEN and IS NULL",
+            f"'{to_sql(expr, qualify=False)}' is not a comparison of an attribute or a sum with a constant, "
+            "or of two attributes",
+            hint="write comparisons such as temp < 5, 2 * a + b > 5 or a < b + 3 with AND, OR, NOT, IN, "
+            "BETWEEN and IS NULL",
         )
 
     def _some(self, parts: list[list[Box]]) -> list[Box]:
@@ -133,7 +135,27 @@ def _comparison(op: str, one: Expr, other: Expr, negated: bool) -> list[Box] | N
             return _with_constant(op, one, other, negated)
         case Literal(), Column():
             return _with_constant(FLIPPED[op], other, one, negated)
-    found = comparison(op, one, other, negated)
+    return _either(
+        lambda: differences.comparison(op, one, other, negated),
+        linear_forms.comparison(op, one, other, negated),
+    )
+
+
+def _not_null(expr: Call) -> list[Box] | None:
+    return _either(lambda: differences.not_null(expr), linear_forms.not_null(expr))
+
+
+def _either(compared: Callable[[], Sequence[Box] | None], linear: Sequence[Box] | None) -> list[Box] | None:
+    """The boxes of a difference of two attributes, or else those of a linear form. Raises `RefusedError` as
+    `differences` does if there are neither.
+    """
+    try:
+        found = compared()
+    except RefusedError:
+        if linear is None:
+            raise
+        found = None
+    found = linear if found is None else found
     return None if found is None else list(found)
 
 

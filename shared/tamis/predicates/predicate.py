@@ -23,6 +23,7 @@ from tamis.predicates.differences import (
 )
 from tamis.predicates.evaluation import Dispatcher
 from tamis.predicates.keys import checked
+from tamis.predicates.linear_forms import LinearForm
 from tamis.predicates.normal_form import BUDGET, boxes, types_of
 from tamis.predicates.ranges import HIGH, IS_NULL, LOW, NOT_NULL, NULL, Range, Value, above, bounds_text
 
@@ -90,6 +91,9 @@ class Predicate:
             if isinstance(name, Difference):
                 out += difference_conditions(name, found, box, self.types)
                 continue
+            if isinstance(name, LinearForm):
+                out += _range_conditions(name.expr, found, name.type)
+                continue
             kind = self.types[name]
             column = Column("", name, kind)
             null = Call("is_null", (column,), Type.BOOLEAN)
@@ -125,19 +129,20 @@ def difference_conditions(
     left = Column("", difference.left, types[difference.left])
     right = Column("", difference.right, types[difference.right])
     if difference.form is Form.ROUNDED:
-        minus = Call("-", (left, right), Type.DOUBLE)
-        if found == NOT_NULL:
-            return [_known(minus)]
-        return [
-            _compare(op, minus, _literal(float(value), Type.DOUBLE))
-            for op, value in bounds_text(found, Type.DOUBLE)
-        ]
+        return _range_conditions(Call("-", (left, right), Type.DOUBLE), found, Type.DOUBLE)
     if difference.form is Form.ORDER:
         op = {(LOW, (0, 0)): "<", (LOW, (0, 1)): "<=", ((0, 0), (0, 1)): "=", ((0, 0), HIGH): ">="}.get(
             found, ">"
         )
         return [_compare(op, left, _plus(right, difference.offset))]
     return _whole_conditions(left, right, found, box)
+
+
+def _range_conditions(expr: Expr, found: Range, kind: Type) -> list[Expr]:
+    """The comparisons that put the value of an expression into a range without NULL."""
+    if found == NOT_NULL:
+        return [_known(expr)]
+    return [_compare(op, expr, _constant(value, kind)) for op, value in bounds_text(found, kind)]
 
 
 def _whole_conditions(left: Column, right: Column, found: Range, box: Mapping[str, Range]) -> list[Expr]:
@@ -188,9 +193,9 @@ def _end(at: str, past: str, value: int, kind: Type) -> tuple[str, int]:
     return (past, value - 1) if whole else (at, value)
 
 
-def _known(minus: Call) -> Expr:
-    """The difference isn't NULL, and doesn't overflow."""
-    return Call("not", (Call("is_null", (minus,), Type.BOOLEAN),), Type.BOOLEAN)
+def _known(expr: Expr) -> Expr:
+    """The value isn't NULL, and doesn't overflow."""
+    return Call("not", (Call("is_null", (expr,), Type.BOOLEAN),), Type.BOOLEAN)
 
 
 def _half(left: Column, right: Column, found: Range, box: Mapping[str, Range]) -> list[Expr]:

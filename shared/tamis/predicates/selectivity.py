@@ -23,7 +23,7 @@ import numpy.typing as npt
 from tamis.errors import InputError
 from tamis.kernels import njit
 from tamis.predicates.cover.splitting import Int32s, compress, overlap, split, with_room
-from tamis.predicates.differences import Difference
+from tamis.predicates.differences import ComputedDimension
 from tamis.predicates.predicate import Predicate
 from tamis.predicates.ranges import HIGH, LOW, NULL, Cut
 
@@ -157,7 +157,7 @@ def selectivity(predicate: Predicate, distributions: Mapping[str, Distribution])
     0.75
     """
     boxes = [
-        {name: found for name, found in box.items() if not isinstance(name, Difference)}
+        {name: found for name, found in box.items() if not isinstance(name, ComputedDimension)}
         for box in predicate.boxes
     ]
     if not all(boxes):

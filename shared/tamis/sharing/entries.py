@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
@@ -22,14 +21,13 @@ from operator import itemgetter
 import numpy as np
 
 from tamis.declarations.definitions import Window
-from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr, conjuncts
 from tamis.persistent.dicts import PersistentDict
 from tamis.persistent.lists import PersistentList
 from tamis.plan.model import Entry, Input, PartialAggregation
 from tamis.plan.omission import Omission, bare
 from tamis.predicates.boxes import inside
-from tamis.predicates.matching import implies
+from tamis.predicates.matching import surely_implies
 from tamis.sharing.bounding_boxes import BoxFilter, box_filter, may_imply
 
 # At most this many entries without omission are compared with all other entries, which takes some
@@ -334,7 +332,7 @@ def _entry(one: ReaderInput) -> Entry:
 def _implies(group: _Group, other: _Group) -> bool:
     """True if the filter of `group` certainly implies the filter of `other`.
 
-    Exact if both filters compare attributes with constants; otherwise by their conjuncts.
+    By their conjuncts if one of them is no predicate, or nothing is proved.
     """
     mine, others = group.entry.filter, other.entry.filter
     if others is None or group is other:
@@ -345,7 +343,6 @@ def _implies(group: _Group, other: _Group) -> bool:
     if narrow is not None and wide is not None:
         if narrow.plain and wide.plain and not inside(narrow.bounding_box, wide.bounding_box):
             return False
-        # With differences of DOUBLE columns it is sometimes undecided; then equal conjuncts decide.
-        with suppress(RefusedError):
-            return implies(narrow.predicate, wide.predicate)
+        if surely_implies(narrow.predicate, wide.predicate):
+            return True
     return mine == others or set(conjuncts(others)) <= set(conjuncts(mine))

@@ -22,13 +22,12 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tamis.errors import RefusedError
 from tamis.expressions.nodes import Expr
 from tamis.identity_diff import identity_diff
 from tamis.persistent.dicts import PersistentDict
 from tamis.persistent.lists import PersistentList
 from tamis.predicates.boxes import EVERYTHING
-from tamis.predicates.matching import implies
+from tamis.predicates.matching import surely_implies
 from tamis.predicates.predicate import Predicate
 from tamis.sharing.bounding_boxes import Bools, box_filter, overlap_volumes
 from tamis.sharing.entries import SortKey
@@ -148,10 +147,7 @@ class TopicLoad:
         known = [one.predicate for one in complete if one.predicate is not None]
         union = [box for found in known for box in found.boxes]
         types = {name: kind for found in known for name, kind in found.types.items()}
-        try:
-            return implies(needed, Predicate(tuple(union), types))
-        except RefusedError:
-            return False
+        return surely_implies(needed, Predicate(tuple(union), types))
 
 
 def _clauses(request: ReadRequest) -> int:

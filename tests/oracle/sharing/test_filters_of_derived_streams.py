@@ -37,7 +37,7 @@ def comparison(r: random.Random) -> str:
 
 
 def arithmetic(r: random.Random) -> str:
-    """A condition that no union of boxes describes."""
+    """A condition that isn't a comparison of one column with a constant."""
     return r.choice(
         (f"x + y > {r.randint(0, 4)}", "x < y", f"x * 2 > {r.randint(0, 4)}", "x > n", "x / y > 1")
     )
@@ -81,6 +81,13 @@ def test_a_filter_implies_another_if_its_tuples_pass_the_other() -> None:
             assert implied == (row[0] == 0), f"seed {seed}: {narrow} and {wide}"
         found[implied] += 1
     assert min(found.values()) > 50
+
+
+def test_linear_filters_imply_each_other() -> None:
+    assert implies_filter(parsed(["x + y > 190"]), parsed(["x + y > 150"]))
+    assert implies_filter(parsed(["x > 100", "y > 60"]), parsed(["x + y > 150"]))
+    assert implies_filter(parsed(["2 * x > 300"]), parsed(["x > 150"]))
+    assert not implies_filter(parsed(["x + y > 150"]), parsed(["x + y > 190"]))
 
 
 def test_no_filter_is_implied_by_all_and_implies_none() -> None:

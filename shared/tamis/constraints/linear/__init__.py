@@ -2,6 +2,7 @@
 
 | module | contents |
 |---|---|
+| `conditions` | conditions of SQL as constraints that also hold for rounded arithmetic |
 | `conjunctions` | satisfiability with a proof, the range of a variable, implication, redundant rows |
 | `fourier_motzkin` | elimination of variables with pruning |
 | `integers` | whole numbers: satisfiability by the Omega test, projections as far as they are closed |

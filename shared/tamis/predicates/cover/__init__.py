@@ -6,6 +6,7 @@ detection of tautologies are decided in this way.
 - `splitting`: converts boxes to arrays of whole numbers, and removes from a box the part that another box
   contains. A strategy repeats this until nothing is left of the box, or until a part remains that no other
   box contains.
+- `linear_ranges`: narrows the ranges of linear forms, such as `x + y`, to what the other conditions leave.
 - `zones`: decides boxes that compare attributes with each other. A zone is a matrix of bounds of differences
   between `zone_variables`.
 - `witness`: finds a tuple that shows that a box isn't covered, if the rounding of DOUBLEs leaves this open.
@@ -18,7 +19,9 @@ from collections.abc import Callable, Sequence
 from tamis.errors import RefusedError
 from tamis.predicates.boxes import Box, inside, overlap
 from tamis.predicates.cover.splitting import COVERED, SPENT, Int32s, compress, filtered_depth_first
-from tamis.predicates.cover.zones import compares, possible_zone, zones_cover
+from tamis.predicates.cover.zones import compares, narrowed_box, possible_zone, zones_cover
+from tamis.predicates.differences import ComputedDimension
+from tamis.predicates.linear_forms import LinearForm
 
 Strategy = Callable[[Int32s, Int32s, Int32s, Int32s, int], int]
 
@@ -31,19 +34,36 @@ def possible(box: Box) -> bool:
     return not compares(box) or possible_zone(box)
 
 
-def covered(box: Box, by: Sequence[Box]) -> bool:
+def covered(box: Box, by: Sequence[Box], *, refute: bool = True) -> bool:
     """True if the union of `by` contains all of `box`.
 
     Raises `RefusedError` if the answer isn't found within `BUDGET` parts, or depends on the rounding of
-    DOUBLEs.
+    DOUBLEs. Without `refute` the answer is then False, and no tuple is searched that shows it.
     """
     if any(inside(box, other) for other in by):
         return True
-    if compares(box) or any(compares(other) for other in by):
-        return zones_cover(box, by)
+    if not refute:
+        by = [other for other in by if overlap(box, other)]
+        if not by:
+            return False
+    made = {name for one in (box, *by) for name in one if isinstance(name, ComputedDimension)}
+    if not made:
+        return _covered(box, by)
+    if any(isinstance(name, LinearForm) for name in made):
+        # As if linear forms didn't depend on their attributes, and quickly: a yes is proved.
+        within = narrowed_box(box, by)
+        if within is None or _covered(within, by):
+            return True
+        if not refute:
+            return False
+    return zones_cover(box, by, refute=refute)
+
+
+def _covered(box: Box, by: Sequence[Box]) -> bool:
+    """The answer for dimensions that don't depend on each other."""
     by = [other for other in by if overlap(box, other)]
-    if len(by) <= 1:  # the one that is left doesn't hold the box
-        return False
+    if len(by) <= 1:
+        return bool(by) and inside(box, by[0])
     found = compress([box, *by])
     return decided(filtered_depth_first, found.lower[0], found.upper[0], found.lower[1:], found.upper[1:])
 

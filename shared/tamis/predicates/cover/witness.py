@@ -1,7 +1,7 @@
 """Witness that a box is not covered: a tuple in the box and in no other, found by random search.
 
-Conditions such as `a < b + 0.1` contain rounded sums of DOUBLEs. For them, `zones` can prove that a box is
-covered, but not that it isn't covered. A witness proves this.
+Conditions such as `a < b + 0.1` contain rounded sums of DOUBLEs, and those such as `a + b > 3` linear forms.
+For them, `zones` can prove that a box is covered, but not that it isn't covered. A witness proves this.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.nodes import Type
+from tamis.expressions.vectors import Vector
 from tamis.predicates.boxes import Box
 from tamis.predicates.cover.splitting import compress
-from tamis.predicates.differences import Difference, Form
+from tamis.predicates.differences import ComputedDimension, Difference, Form
+from tamis.predicates.linear_forms import LinearForm
 from tamis.predicates.ranges import ANYTHING, HIGH, LOW, NULL, Cut, Range
 
 Bools = npt.NDArray[np.bool_]
 Column = npt.NDArray[Any]  # of float64 or int64
 
 POINTS, ROUNDS = 4096, 24
-# Integers are only tried where no difference overflows.
+# Integers are only tried where no difference overflows. Sums of linear forms may.
 FAR = 2**61
 
 
@@ -41,15 +44,20 @@ class _Search:
 
     def __init__(self, boxes: Sequence[Box], numeric: frozenset[str]) -> None:
         self._boxes = boxes
-        names = {name for box in boxes for name in box if isinstance(name, Difference)}
-        self._differences = sorted(d for d in names if d.left in numeric and d.right in numeric)
-        self._kinds = {end: d.kind for d in self._differences for end in (d.left, d.right)}
+        made = {name for box in boxes for name in box if isinstance(name, ComputedDimension)}
+        self._made = sorted(name for name in made if numeric.issuperset(name.attributes))
+        self._kinds: dict[str, Type] = {}
+        for name in self._made:
+            if isinstance(name, LinearForm):
+                self._kinds |= {column.name: column.type for column in name.coefficients}
+            elif isinstance(name, Difference):
+                self._kinds |= dict.fromkeys(name.attributes, name.kind)
         self._cuts = {name: sorted({*cuts, *ANYTHING}) for name, cuts in compress(boxes).cuts.items()}
         self._r = np.random.default_rng(1)
         self._points = {
             name: self._first(name)
             for name in sorted({*self._cuts, *self._kinds})
-            if not isinstance(name, Difference)
+            if not isinstance(name, ComputedDimension)
         }
 
     def run(self) -> dict[str, float | int] | None:
@@ -73,13 +81,17 @@ class _Search:
             return self._r.integers(0, max(len(cuts) - 1, 1), POINTS)
         values = [cut[1] for cut in cuts if len(cut) == 2]
         if kind is Type.DOUBLE:
-            pool = np.array([0.0, *values, *(d.offset for d in self._differences)])
+            offsets = (made.offset for made in self._made if isinstance(made, Difference))
+            pool = np.array([0.0, *values, *offsets])
             near = self._r.choice([-np.inf, 0.0, np.inf], POINTS)
             ends = np.nextafter(self._r.choice(pool, POINTS), np.where(near == 0, 0.0, near))
             sizes = 10.0 ** self._r.uniform(-3, 18, POINTS) * self._r.choice([-1.0, 1.0], POINTS)
             doubles: Column = np.where(self._r.random(POINTS) < 0.5, ends, sizes)
             return doubles
-        pool = np.array([min(max(int(value), -FAR), FAR) for value in (0, *values)], np.int64)
+        subtracted = any(isinstance(made, Difference) and name in made.attributes for made in self._made)
+        ends = (0, *values) if subtracted else (0, *values, -2 * FAR, 2 * FAR)
+        far = FAR if subtracted else 2 * FAR
+        pool = np.array([min(max(int(value), -far), far) for value in ends], np.int64)
         whole: Column = self._r.choice(pool, POINTS) + self._r.integers(-3, 4, POINTS)
         return whole
 
@@ -87,23 +99,36 @@ class _Search:
         """In half of the points, one attribute gets the value at which a comparison with another one changes,
         or nearly.
         """
-        d = self._differences[self._r.integers(len(self._differences))]
-        left, right = self._points[d.left], self._points[d.right]
-        offset = d.offset
-        if d.form is Form.ROUNDED:
-            ends = [cut[1] for cut in self._cuts[d] if len(cut) == 2]
-            offset = float(self._r.choice(ends)) if ends else 0.0
-        new: Column
-        if self._r.random() < 0.5:
-            name, old, new = d.left, left, right + offset
-        else:
-            name, old, new = d.right, right, left - offset
-        if d.kind is Type.DOUBLE:
+        made = self._made[self._r.integers(len(self._made))]
+        ends = [cut[1] for cut in self._cuts[made] if len(cut) == 2]
+        end = float(self._r.choice(ends)) if ends else 0.0
+        name, new = self._at_form(made, end) if isinstance(made, LinearForm) else self._at_offset(made, end)
+        if self._kinds[name] is Type.DOUBLE:
             for _ in range(2):
                 new = np.nextafter(new, self._r.choice([-np.inf, np.inf], POINTS))
         else:
-            new = new.astype(np.int64) + self._r.integers(-2, 3, POINTS)
-        self._points[name] = np.where(self._r.random(POINTS) < 0.5, old, new)
+            new = np.clip(new, -FAR, FAR).astype(np.int64) + self._r.integers(-2, 3, POINTS)
+        self._points[name] = np.where(self._r.random(POINTS) < 0.5, self._points[name], new)
+
+    def _at_offset(self, made: ComputedDimension, end: float) -> tuple[str, Column]:
+        """Values of one side of a difference at which it is the offset, or the end of a range."""
+        assert isinstance(made, Difference)
+        left, right = self._points[made.left], self._points[made.right]
+        offset = end if made.form is Form.ROUNDED else made.offset
+        return (made.left, right + offset) if self._r.random() < 0.5 else (made.right, left - offset)
+
+    def _at_form(self, form: LinearForm, end: float) -> tuple[str, Column]:
+        """Values of one attribute at which a linear form is nearly the end of a range."""
+        columns = sorted(form.coefficients, key=lambda column: column.name)
+        column = columns[self._r.integers(len(columns))]
+        away = end - self._values(form)
+        return column.name, self._points[column.name] + away / form.coefficients[column]
+
+    def _values(self, form: LinearForm) -> Column:
+        """The values of a linear form; NaN for NULL."""
+        points = {("", c.name): Vector(self._points[c.name]) for c in form.coefficients}
+        found = evaluate(form.expr, points, POINTS)
+        return found.data if found.null is None else np.where(found.null, np.nan, found.data)
 
     def _clip(self) -> None:
         """Move the points into the ranges of the first box, as far as possible."""
@@ -122,9 +147,11 @@ class _Search:
     def _holds(self, box: Box) -> Bools:
         holds = np.ones(POINTS, np.bool_)
         for name, found in box.items():
-            if isinstance(name, Difference):
-                if name not in self._differences:
-                    return np.zeros(POINTS, np.bool_)  # one of the two is NULL
+            if isinstance(name, ComputedDimension) and name not in self._made:
+                return np.zeros(POINTS, np.bool_)  # one of its attributes is NULL
+            if isinstance(name, LinearForm):
+                holds &= _in_range(self._values(name), found)
+            elif isinstance(name, Difference):
                 left, right = self._points[name.left], self._points[name.right]
                 if name.form is Form.ORDER:
                     holds &= _in_range(_order(left, right + name.offset), found)

@@ -10,6 +10,9 @@ A rounded value, such as `b + 3` for a DOUBLE b, gets a variable of its own. The
 variable grows with b, because rounding is monotone, and with the offset. So if zones show that a box is
 covered, this is proved. If they don't, the uncovered zone may contain no real tuple; then `witness` looks for
 one.
+
+A linear form such as `x + y` is a variable of its own, too. `linear_ranges` first narrows its range to what
+its attributes and the other forms leave.
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ from collections.abc import Sequence
 
 from tamis.errors import RefusedError
 from tamis.predicates.boxes import Box, inside, intersect, overlap
+from tamis.predicates.cover.linear_ranges import forms, narrowed
 from tamis.predicates.cover.witness import outside
 from tamis.predicates.cover.zone_variables import Bound, Matrix, ZoneVariables, differences
-from tamis.predicates.differences import Difference
+from tamis.predicates.differences import ComputedDimension
 from tamis.predicates.ranges import ANYTHING, IS_NULL, NOT_NULL, NULL
 
 # The most zones and choices of NULLs that are tried: some seconds.
@@ -44,14 +48,25 @@ class _StepBudget:
 
 def compares(box: Box) -> bool:
     """True if the box compares attributes."""
-    return any(isinstance(name, Difference) for name in box)
+    return any(isinstance(name, ComputedDimension) for name in box)
 
 
-def zones_cover(box: Box, by: Sequence[Box]) -> bool:
+def _compared(box: Box) -> set[str]:
+    """The attributes that the box compares."""
+    return {name for made in box if isinstance(made, ComputedDimension) for name in made.attributes}
+
+
+def narrowed_box(box: Box, by: Sequence[Box]) -> Box | None:
+    """The box with ranges narrowed by its linear forms (`linear_ranges`); None if no tuple is in it."""
+    whole = _with_differences_known(box)
+    return None if whole is None else narrowed(whole, by)
+
+
+def zones_cover(box: Box, by: Sequence[Box], *, refute: bool = True) -> bool:
     """True if the union of `by` contains all of `box`.
 
     Raises `RefusedError` if the answer isn't found within `BUDGET` zones, or depends on the rounding of a
-    DOUBLE.
+    DOUBLE. Without `refute` the answer is False in the second case.
     """
     whole = _with_differences_known(box)
     if whole is None:
@@ -70,51 +85,55 @@ def zones_cover(box: Box, by: Sequence[Box]) -> bool:
         if any(inside(part, other) for other in others):
             continue
         # NULL of an attribute matters only while some box compares the attribute.
-        compared = {end for one in (part, *others) for d in differences(one) for end in (d.left, d.right)}
+        compared = set[str]().union(*map(_compared, (part, *others)))
         undecided = [
             end for end in compared if part.get(end, ANYTHING)[0] == NULL and part.get(end) != IS_NULL
         ]
         if undecided:
             halves = (intersect(part, {min(undecided): side}) for side in (NOT_NULL, IS_NULL))
             parts += [(half, others) for half in halves if half is not None]
-        elif not _part_covered(part, others, compared, budget):
+        elif not _part_covered(part, others, compared, budget, refute):
             return False
     return True
 
 
 def possible_zone(box: Box) -> bool:
     """True if a tuple may satisfy the box; False is proved."""
-    whole = _with_differences_known(box)
-    if whole is None:
+    within = narrowed_box(box, ())
+    if within is None:
         return False
-    variables = ZoneVariables(
-        [whole], frozenset(end for d in differences(whole) for end in (d.left, d.right))
-    )
-    return variables.zone(whole) is not None
+    if not any(differences(within)):
+        return True
+    return ZoneVariables([within], frozenset(_compared(within))).zone(within) is not None
 
 
 def _with_differences_known(box: Box) -> Box | None:
     """The box where compared attributes aren't NULL; None if it is empty."""
-    found: Box | None = box
-    for d in differences(box):
-        if found is not None:
-            found = intersect(found, {d.left: NOT_NULL, d.right: NOT_NULL})
-    return found
+    return intersect(box, dict.fromkeys(_compared(box), NOT_NULL))
 
 
-def _part_covered(box: Box, by: Sequence[Box], compared: set[str], budget: _StepBudget) -> bool:
+def _part_covered(box: Box, by: Sequence[Box], compared: set[str], budget: _StepBudget, refute: bool) -> bool:
     """The answer for a box that overlaps all of `by`, where each compared attribute is either always NULL or
     never.
     """
     numeric = frozenset(name for name in compared if box.get(name, ANYTHING) != IS_NULL)
     if not by and not compares(box):
         return False
-    variables = ZoneVariables([box, *by], numeric)
-    zone = variables.zone(box)
+    within = narrowed(box, by)
+    if within is None or any(inside(within, other) for other in by):
+        return True
+    variables = ZoneVariables([within, *by], numeric)
+    zone = variables.zone(within)
     if zone is None or _covered(zone, [variables.bounds(other) for other in by], variables, budget):
         return True
-    if not variables.terms or outside(box, by, numeric) is not None:
+    linear = forms((box, *by))
+    if not (variables.terms or linear) or not refute or outside(box, by, numeric) is not None:
         return False
+    if linear:
+        raise RefusedError(
+            "whether one predicate implies the other isn't known for these sums of attributes",
+            hint="use fewer comparisons of sums, or compare them with other constants",
+        )
     raise RefusedError(
         "whether one predicate implies the other depends on how sums of DOUBLEs are rounded",
         hint="compare attributes without offsets, or whole numbers",
