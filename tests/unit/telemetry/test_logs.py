@@ -18,6 +18,7 @@ def said(program: str) -> tuple[int, list[dict[str, str]]]:
     """The exit code and standard error, line by line, of a service that does so."""
     whole = f"""
 import threading
+import time
 import warnings
 import click
 from confluent_kafka import Consumer
@@ -42,8 +43,12 @@ main(["kafka"])
 def test_the_kafka_library_and_warnings_are_in_it() -> None:
     code, lines = said("""
     nowhere = KafkaSettings(bootstrap="127.0.0.1:1").client_config()
-    consumer = Consumer({**nowhere, "group.id": "g", "log_level": 3})
-    for _ in range(10):
+    refused = []
+    consumer = Consumer({**nowhere, "group.id": "g", "log_level": 3, "error_cb": refused.append})
+    deadline = time.monotonic() + 60
+    while not refused and time.monotonic() < deadline:
+        consumer.poll(0.1)
+    for _ in range(5):
         consumer.poll(0.1)
     consumer.close()
     warnings.warn("an old way", UserWarning)
