@@ -40,6 +40,7 @@ NAMES = (
     "alerts",
     "bounded.deciding",
     "bounded.evaluating",
+    "bounded.representing",
     "bounded.counting",
     "constraints.projection",
     "constraints.operations",

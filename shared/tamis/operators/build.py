@@ -9,6 +9,7 @@ from tamis.operators.application_time.query import ApplicationTimeQuery
 from tamis.operators.contract import StandingEvaluator
 from tamis.operators.latest_values import LatestValues
 from tamis.operators.nested import NestedEvaluator
+from tamis.operators.representatives.query import Representatives
 from tamis.operators.time_join.rows_by_time import TimedJoin
 from tamis.operators.timeless.groups import Groups
 from tamis.operators.timeless.rows import SelectProjectJoin, Union
@@ -36,6 +37,8 @@ def operator(node: nodes.Node, file_access: FileAccess = UNRESTRICTED) -> Standi
             return SelectProjectJoin(node)
         case nodes.Union():
             return Union(node)
+        case nodes.Representatives():
+            return Representatives(node)
         case nodes.Groups():
             return Groups(node)
         case nodes.ApplicationTime():

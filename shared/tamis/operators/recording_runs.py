@@ -173,7 +173,7 @@ def run_recordings(
             return _run_nested(node, file_access, recordings)
         case nodes.Windows() | nodes.Sessions():
             return run_windowed(node, file_access, recordings[node.scan.stream])
-        case nodes.Rows() | nodes.Union() | nodes.Groups():
+        case nodes.Rows() | nodes.Union() | nodes.Representatives() | nodes.Groups():
             return run_timeless(operator(node, file_access), recordings)
         case nodes.ApplicationTime():
             return run_in_application_time(operator(node, file_access), recordings)

@@ -244,6 +244,46 @@ class Union:
 
 
 @dataclass(frozen=True)
+class Cover:
+    """Tuples of one source that stand for all of its tuples in a case of the condition.
+
+    Of the tuples that meet `conditions` and have equal values of `equal`, the one with the greatest (`least`:
+    the least) value is kept; of equal ones, and without `value`, the first. Conditions `a != b` with other
+    sources have their own side in `unequal`: then as many tuples are kept as are needed for any other sides.
+    """
+
+    equal: tuple[Expr, ...]
+    value: Expr | None = None
+    least: bool = False
+    unequal: tuple[Expr, ...] = ()
+    conditions: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class RepresentedSource:
+    """A source whose tuples are represented, and the steps by which a tuple of it is joined with the kept
+    tuples of all other sources.
+    """
+
+    alias: str
+    stream: str
+    columns: Columns
+    covers: tuple[Cover, ...]
+    steps: tuple[JoinStep, ...]
+    filter: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Representatives:
+    """The rows of SELECT DISTINCT over several sources without event time, of which only tuples are kept that
+    stand for all others (docs/bounded.md, "Representatives").
+    """
+
+    sources: tuple[RepresentedSource, ...]
+    select: Outputs
+
+
+@dataclass(frozen=True)
 class GroupsPart:
     """The part of a query with aggregates that gives some of them. `counted`: with duplicates, for all
     aggregates. `extreme`: the number of the MIN or MAX that it gives; None for the groups themselves.
@@ -305,7 +345,18 @@ class Nested:
     outer: Node
 
 
-Node = Windows | Sessions | LatestValues | TimeJoin | Rows | Union | Groups | ApplicationTime | Nested
+Node = (
+    Windows
+    | Sessions
+    | LatestValues
+    | TimeJoin
+    | Rows
+    | Union
+    | Representatives
+    | Groups
+    | ApplicationTime
+    | Nested
+)
 
 
 def streams_of(node: Node) -> tuple[str, ...]:
@@ -321,6 +372,8 @@ def streams_of(node: Node) -> tuple[str, ...]:
             names = list(node.streams)
         case Union():
             names = [name for member in node.members for name in member.streams]
+        case Representatives():
+            names = [source.stream for source in node.sources]
         case ApplicationTime():
             names = [name for name, _ in node.streams]
         case Nested():
@@ -337,7 +390,7 @@ def select_of(node: Node) -> Outputs:
     match node:
         case Windows() | Sessions() | Groups():
             return node.grouping.select
-        case LatestValues() | TimeJoin() | Rows():
+        case LatestValues() | TimeJoin() | Rows() | Representatives():
             return node.select
         case Union() | ApplicationTime():
             return node.members[0].select

@@ -53,6 +53,10 @@ def sql_over(expr: Expr, watched: StreamDef | None) -> str:
     return to_sql(expr) if watched is None else WatchText([watched])(to_sql(expr))
 
 
+# A bound of more entries is no help to anybody: even small ones need 100 GB.
+MOST_ENTRIES = 10**9
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The verdict on an alert or a derived stream.
@@ -76,10 +80,15 @@ def kept_whole(
 ) -> Verdict:
     """A query of which nothing is omitted: its memory decides. `reason` stands if it is accepted."""
     allowed = isinstance(definition, AlertDef) and definition.options.allow_unbounded
-    accepted = memory.verdict == "bounded" or allowed
-    return Verdict(
-        definition.name, kind_of(definition), accepted, reason if accepted else memory.reason, inputs, memory
-    )
+    against = None if memory.verdict == "bounded" else memory.reason
+    if memory.bound is not None and memory.bound > MOST_ENTRIES:
+        against = (
+            f"it is bounded by {memory.bound:,} entries, more than any machine has: limit the columns with"
+            " many values by CHECK or keys, or allow it by WITH (allow_unbounded = true)"
+        )
+    accepted = against is None or allowed
+    found = reason if accepted else str(against)
+    return Verdict(definition.name, kind_of(definition), accepted, found, inputs, memory)
 
 
 def never_a_row(definition: AlertDef | DerivedDef, contradiction: str) -> Verdict:

@@ -46,6 +46,10 @@ QUERIES = {
     "crossed": """SELECT DISTINCT b.item, a.price AS ask FROM bids b, asks a
         WHERE a.price <= b.price AND a.item = b.item
         AND b.item BETWEEN 1 AND 8 AND a.price BETWEEN 1 AND 40""",
+    # Of each stream the tuple with the greatest price of each item stands for all others.
+    "outweighed": """SELECT DISTINCT b.item FROM bids b, asks a
+        WHERE a.item = b.item AND b.item BETWEEN 1 AND 8 AND b.price BETWEEN 0 AND 100
+        AND a.price BETWEEN 0 AND 100 AND b.price + a.price > 119""",
     # Groups: the last row of each.
     "traded": """SELECT item, count(*) AS n, sum(price) AS total, max(price) AS dearest,
         count(*) FILTER (WHERE price > 30) AS dear, avg(2 * price + 1) AS mean FROM bids
@@ -274,6 +278,7 @@ batch: {{rows: 200}}
         kept = joined.by("tamis_query_state_tuples", "query")
         assert 0 < levelled <= bounds["levelled"]
         assert kept["paired"] <= bounds["paired"]
+        assert 0 < kept["outweighed"] <= bounds["outweighed"] == 24
         # What queries keep is reported with the frontiers, one batch behind the alarms.
         deadline = time.monotonic() + SECONDS
         while not Scrape.of(fleet.telemetry["joiner"]).by("tamis_query_state_tuples", "query").get("stocked"):

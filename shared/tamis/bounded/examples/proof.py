@@ -40,7 +40,7 @@ class WrittenProof(Proof):
         """
         parts = self.tuples(witness)
         tuples = [*chain(*parts)]
-        if not (can_run(self.whole, self.catalog, tuples) and _admitted(self.catalog, tuples)):
+        if not (can_run(self.whole, self.catalog, tuples) and admitted(self.catalog, tuples)):
             return 0
         rows = RowsAsWritten(self.whole, self.catalog, tuples)
         ends = [0]
@@ -125,7 +125,7 @@ def _numbers(exprs: Iterable[Expr]) -> Iterator[int]:
             yield abs(int(expr.value)) + 1
 
 
-def _admitted(catalog: Catalog, tuples: Iterable[SqlTuple]) -> bool:
+def admitted(catalog: Catalog, tuples: Iterable[SqlTuple]) -> bool:
     """True if no tuple violates a CHECK or has a whole number that is too large."""
     for name, values in tuples:
         if any(isinstance(one, int) and abs(one) > _LARGEST for one in values.values()):

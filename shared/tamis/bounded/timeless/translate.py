@@ -113,7 +113,7 @@ class _Translator:
             if definition is not None and definition.computed is not None:
                 self.caveats.append(f"it isn't known which tuples have which value of {column.name}")
         for column in {c for one in self.differences if one.compares for c in _compared(one)}:
-            self.not_null[column.alias].append(_present(column))
+            self.not_null[column.alias].append(is_present(column))
         branches = self._branches(nodes, [*known, *self.checked, *self.differences])
         return Translation(
             self.query,
@@ -139,7 +139,7 @@ class _Translator:
             for guard in form.guards:
                 if len(aliases(guard)) == 1:
                     (alias,) = aliases(guard)
-                    self.not_null[alias].append(_present(guard))
+                    self.not_null[alias].append(is_present(guard))
         elif len(over) > 1:
             self.joins.append(part)
             self.caveats.append(
@@ -330,7 +330,8 @@ def _between(one: Inequation) -> bool:
     return one.right is not None and one.left.alias != one.right.alias
 
 
-def _present(expr: Expr) -> Expr:
+def is_present(expr: Expr) -> Expr:
+    """The condition that a value isn't NULL."""
     return Call("not", (Call("is_null", (expr,), Type.BOOLEAN),), Type.BOOLEAN)
 
 

@@ -13,6 +13,8 @@ from dataclasses import replace
 
 from tamis.bounded.examples.proof import WrittenProof, proof_as_written
 from tamis.bounded.memory import EMPTY, Memory, not_proven
+from tamis.bounded.representatives.proof import THEOREM, Represented, represented
+from tamis.bounded.representatives.staircase import staircase
 from tamis.bounded.timeless import messages
 from tamis.bounded.timeless.aggregates import having_caveat, subqueries
 from tamis.bounded.timeless.minimised_alternatives import decided_translation, minimal
@@ -45,9 +47,37 @@ UsedStreams = Callable[[int], frozenset[str] | None]
 
 
 def memory_verdict(query: TimelessQuery, catalog: Catalog) -> Memory:
-    """Decide a query over streams without time."""
+    """Decide a query over streams without time: by representatives, or by differences if these prove as small
+    a bound.
+    """
     if isinstance(query, TimelessUnion):
         return _union(query, catalog)
+    known = _by_differences(query, catalog)
+    if not isinstance(query, TimelessSelect) or known.verdict == "unbounded":
+        return known
+    found = represented(query, catalog)
+    if isinstance(found, Represented):
+        return known if _as_small(known, found) else found.memory()
+    if known.verdict == "unknown" and (made := staircase(query, catalog)) is not None:
+        return Memory("unbounded", None, "", THEOREM, found.reason, (), made.scenario())
+    if known.verdict == "unknown" and found.reason:
+        return replace(known, reason=f"not proven: {found.reason}")
+    return known
+
+
+def chosen_representatives(query: TimelessSelect, catalog: Catalog) -> Represented | None:
+    """The representatives by which a query is evaluated; None if it is evaluated by differences."""
+    found = represented(query, catalog)
+    if not isinstance(found, Represented) or _as_small(_by_differences(query, catalog), found):
+        return None
+    return found
+
+
+def _as_small(known: Memory, found: Represented) -> bool:
+    return known.bound is not None and known.bound <= found.bound
+
+
+def _by_differences(query: _Select, catalog: Catalog) -> Memory:
     catalog = with_computed(catalog, query)
     translations = _translations(query, catalog)
     if any(one.contradiction is not None or not branches for one, branches in translations):
@@ -120,7 +150,8 @@ def _codes(query: _Select, catalog: Catalog) -> dict[str, int]:
 
 
 def _union(query: TimelessUnion, catalog: Catalog) -> Memory:
-    found = [memory_verdict(member, catalog) for member in query.members]
+    # Its members are evaluated by differences.
+    found = [_by_differences(member, catalog) for member in query.members]
     failing = union(query, catalog, found, _used(query, catalog))
     if failing is not None and failing.verdict == "unknown":
         written = _union_as_written(query, catalog)

@@ -61,7 +61,7 @@ def terms(query: Conjunction, closure: Closure) -> tuple[Term, ...]:
                 needed = bucket_nodes(query, closure, occurrence)
                 summands.append(Term(alias, factors(query, cell, needed)))
     if query.distinct or query.grouped:
-        summands.append(Term(None, tuple(_kept(query, closure, query.projected)), query.grouped))
+        summands.append(Term(None, tuple(values_of(query, closure, query.projected)), query.grouped))
     return tuple(summands)
 
 
@@ -82,7 +82,7 @@ def factors(query: Conjunction, cell: Cell, needed: Sequence[int]) -> tuple[Fact
     return (*cheaper, *_unlimited(query, cell, laid))
 
 
-def _kept(query: Conjunction, closure: Closure, nodes: Iterable[int]) -> list[Factor]:
+def values_of(query: Conjunction, closure: Closure, nodes: Iterable[int]) -> list[Factor]:
     """The factors for the values of attributes."""
     return _by_keys(query, _values(query, closure, nodes))
 

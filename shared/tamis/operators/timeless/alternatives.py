@@ -78,6 +78,12 @@ class DistinctAlternative:
         self._query, self._stands = node.conjunction, node.stands
         wider = None if node.extreme is None else with_extreme(tuples.query, tuples.closure, *node.extreme)
         self._evaluator = Evaluator(self._query, tuples.closure, self._hold if joins else None, wider)
+        # Batches number texts as they come, and entries by their letters: the two orders differ.
+        kinds = {at: one.kind for at, one in enumerate(self._query.nodes, 1)}
+        self._ordered_texts = any(
+            one.bound < 0 and kinds.get(one.left) == kinds.get(one.right) == "text"
+            for one in self._query.differences
+        )
 
     @property
     def entries(self) -> int:
@@ -128,6 +134,9 @@ class DistinctAlternative:
         }
         some = np.zeros(rows, np.bool_)
         for i, mask in moving.items():
+            if self._ordered_texts:
+                some |= mask
+                continue
             at = np.flatnonzero(mask)
             told = {query.nodes[node - 1].column: node for node in evaluator.insert_nodes(i)}
             own = {name: batch[name].take(at) for name in told}

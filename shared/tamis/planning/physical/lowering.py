@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from tamis.bounded.application_time.verdict import open_ended
+from tamis.bounded.timeless.verdict import chosen_representatives
 from tamis.declarations.file_access import UNRESTRICTED, FileAccess
 from tamis.errors import InputError
 from tamis.operators.build import operator
@@ -13,7 +14,7 @@ from tamis.operators.contract import StandingEvaluator
 from tamis.plan import nodes
 from tamis.planning.physical.application_time import application_time
 from tamis.planning.physical.time_joins import latest_values, time_join
-from tamis.planning.physical.timeless import groups, rows, union
+from tamis.planning.physical.timeless import groups, representatives, rows, union
 from tamis.planning.physical.windows import sessions, windows
 from tamis.query.model import (
     AlertDef,
@@ -54,7 +55,8 @@ def lowered(query: Query, catalog: Catalog) -> nodes.Node | None:
         case SessionGroupBy():
             return sessions(query, catalog)
         case TimelessSelect():
-            return rows(query, catalog)
+            found = chosen_representatives(query, catalog)
+            return rows(query, catalog) if found is None else representatives(query, found, catalog)
         case TimelessGroupBy():
             return groups(query, catalog)
         case TimelessUnion():

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from tamis.analysis.conjuncts import flatten_and
+from tamis.bounded.representatives.proof import Represented
 from tamis.bounded.timeless.aggregates import Subquery, subqueries
 from tamis.bounded.timeless.minimised_alternatives import Minimal, conditions, decided_translation, minimal
 from tamis.bounded.timeless.translate import Translation
 from tamis.declarations.aggregates import Aggregate
-from tamis.expressions.nodes import Column, columns
+from tamis.expressions.nodes import Column, aliases, columns
 from tamis.plan import nodes
 from tamis.plan.conjunction import Extreme
-from tamis.planning.physical.time_joins import outputs
+from tamis.planning.physical.time_joins import join_steps, outputs
 from tamis.query.computed_columns import computed_by_stream, with_computed
 from tamis.query.model import Catalog, Query, TimelessGroupBy, TimelessSelect, TimelessUnion
 
@@ -33,6 +35,34 @@ def union(query: TimelessUnion, catalog: Catalog) -> nodes.Union:
     """The node of a union. UNION remembers the rows that any of its members gives."""
     members = tuple(rows(one, catalog, distinct=one.distinct and not query.distinct) for one in query.members)
     return nodes.Union(members, query.distinct)
+
+
+def representatives(query: TimelessSelect, found: Represented, catalog: Catalog) -> nodes.Representatives:
+    """The node of a query with DISTINCT of which representatives are kept."""
+    order = [source.alias for source in found.sources]
+    parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
+    read = [column for part in parts if len(aliases(part)) > 1 for column in columns(part)]
+    read += [column for output in query.select for column in columns(output.expr)]
+    streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
+    sources = []
+    for one in found.sources:
+        covers = tuple(counted.cover for counted in one.covers)
+        every = [expr for cover in covers for expr in (*cover.equal, *cover.unequal, cover.value) if expr]
+        names = {c.name for expr in [*read, *every] for c in columns(expr) if c.alias == one.alias}
+        own = streams[one.alias]
+        kept = tuple((column.name, column.type) for column in own.columns if column.name in names)
+        steps = join_steps(query, (one.alias,), [alias for alias in order if alias != one.alias])
+        sources.append(
+            nodes.RepresentedSource(
+                one.alias, own.name, kept, covers, tuple(map(_of_rows, steps)), one.filter
+            )
+        )
+    return nodes.Representatives(tuple(sources), outputs(query))
+
+
+def _of_rows(step: nodes.JoinStep) -> nodes.JoinStep:
+    """A step without the conditions on single tuples, which kept tuples meet."""
+    return replace(step, conditions=tuple(one for one in step.conditions if len(aliases(one)) > 1))
 
 
 def groups(query: TimelessGroupBy, catalog: Catalog) -> nodes.Groups:

@@ -26,6 +26,7 @@ from tamis.planning.plan_trees.timeless import (
     Sources,
     application_time_tree,
     groups_tree,
+    representatives_tree,
     rows_tree,
     union_tree,
 )
@@ -158,6 +159,8 @@ def _tree(
             return rows_tree(node, sources)
         case nodes.Union():
             return union_tree(node, sources)
+        case nodes.Representatives():
+            return representatives_tree(node, sources, bound)
         case nodes.Groups():
             return groups_tree(node, sources)
         case nodes.ApplicationTime():

@@ -46,6 +46,38 @@ def union_tree(node: nodes.Union, sources: Sources) -> PlanOperator:
     return _distinct(tree, _given(one for member in node.members for one in member.matching.alternatives))
 
 
+def representatives_tree(
+    node: nodes.Representatives, sources: Sources, bound: PlanBound | None
+) -> PlanOperator:
+    """The operators of a query of which representatives are kept."""
+    inputs = tuple(sources.read(one.stream, one.alias) for one in node.sources)
+    several = dict.fromkeys(part for one in node.sources for step in one.steps for part in step.conditions)
+    kept = "; ".join(_represented(one) for one in node.sources)
+    own = ((one.stream, [(expr, True) for expr in one.filter]) for one in node.sources)
+    details = (
+        *detail("filter", _own_conditions(own, sources.sent)),
+        *detail("condition", condition(several)),
+    )
+    # The bound is that of the whole query.
+    found = PlanOperator("Representatives", "joiner", "", details, kept, bound, inputs)
+    tree = PlanOperator("Project", "joiner", "", (("select", selected(node.select)),), inputs=(found,))
+    return _distinct(tree, None)
+
+
+def _represented(source: nodes.RepresentedSource) -> str:
+    """The tuples that are kept of a source."""
+    found = []
+    for cover in source.covers:
+        which = "any tuple"
+        if cover.unequal:
+            which = f"tuples with different {' and '.join(map(to_sql, cover.unequal))}"
+        elif cover.value is not None:
+            which = f"the {'least' if cover.least else 'greatest'} {to_sql(cover.value)}"
+        each = f" for each {', '.join(map(to_sql, cover.equal))}" if cover.equal else ""
+        found.append(f"{which}{each}")
+    return f"of {source.alias} {' and '.join(found)}"
+
+
 def groups_tree(node: nodes.Groups, sources: Sources) -> PlanOperator:
     """The operators of aggregates over streams without time."""
     details = grouping_details(node.grouping)
@@ -121,7 +153,7 @@ def _alternative(
     inputs = tuple(map(sources.read, query.streams, query.aliases))
     details: Details = (
         *detail("gives", gives),
-        *detail("filter", _own_conditions(node, sources.sent)),
+        *detail("filter", _own_conditions(zip(query.streams, node.conditions, strict=True), sources.sent)),
         *detail("join", joined(query) if len(query.streams) > 1 else ""),
         *detail("condition", condition(matching.joins)),
     )
@@ -137,12 +169,14 @@ def _alternative(
     return PlanOperator("Counts", "joiner", "", details, kept, bound, inputs)
 
 
-def _own_conditions(node: nodes.Alternative, sent: Mapping[str, Expr | None]) -> str:
+def _own_conditions(
+    every: Iterable[tuple[str, Sequence[tuple[Expr, bool]]]], sent: Mapping[str, Expr | None]
+) -> str:
     """The conditions on single tuples, without those that all tuples meet that come from edges. A comparison
     never holds with NULL, so that its columns need no condition.
     """
     texts = []
-    for stream, own in zip(node.conjunction.streams, node.conditions, strict=True):
+    for stream, own in every:
         known = set(conjuncts(bare(sent.get(stream))))
         for expr, holds in own:
             if not holds:

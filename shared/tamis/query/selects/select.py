@@ -113,7 +113,8 @@ def _resolved(
         return None
     sources, watched = series.sources(context, [source for source, _ in scope.sources])
     joined = evaluation in (Evaluation.BY_TIME, Evaluation.OF_TABLES) and not asof.joins
-    if not tests.check(joined=joined, distinct=distinct is not None):
+    timeless = evaluation is Evaluation.TIMELESS
+    if not tests.check(joined=joined, distinct=distinct is not None, timeless=timeless):
         return None
     clauses = BaseQuery(
         (*sources, *tests.hidden.sources),

@@ -93,6 +93,8 @@ class Hidden:
     absences: list[Absence] = field(default_factory=list)
     place: int | None = None
     anti_joined: dict[str, set[str]] = field(default_factory=dict)
+    # A stream without event time, the offset of its test, and the name of the test in messages.
+    untimed: tuple[str, int, str] | None = None
     broken: bool = False  # a mistake was reported
 
     def add(
@@ -111,8 +113,11 @@ class Hidden:
         """
         if self.place is None:
             self.place = at
-        timed = all([_is_timed(context, source, at, test, join) for source in sources])
-        self.broken |= not timed
+        allowed = all([_is_stream(context, source, at, test, join) for source in sources])
+        self.broken |= not allowed
+        for stream in (context.catalog.streams.get(source.stream) for source in sources):
+            if stream is not None and stream.time is None:
+                self.untimed = self.untimed or (stream.name, at, test)
         self.sources += sources
         names = tuple(source.alias for source in sources)
         if negated:
@@ -120,7 +125,7 @@ class Hidden:
         else:
             self.exists += names
             self.conjuncts += conjuncts
-        return timed
+        return allowed
 
     def named(self, outer: FromScope) -> set[str]:
         """The names that sources have already."""
@@ -296,24 +301,39 @@ class ExistenceTests:
         self.hidden.broken |= conjuncts is None
         return inner, conjuncts
 
-    def check(self, *, joined: bool, distinct: bool) -> bool:
+    def check(self, *, joined: bool, distinct: bool, timeless: bool) -> bool:
         """Report tests that the query can't have; returns True if there is no mistake. `joined`: the query is
-        a join by time without windows, or reads one stream.
+        a join by time without windows, or reads one stream. `timeless`: its own streams have no event time.
+
+        With DISTINCT, EXISTS is a join, of which a row is given once however many partners it has.
         """
-        if self.hidden.broken:
+        hidden = self.hidden
+        if hidden.broken:
             return False
         aggregated = any(source.aggregated is not None for source, _ in self.scope.sources)
-        if self.hidden.place is None or (joined and not distinct and not aggregated):
+        if hidden.place is None:
             return True
-        if distinct:
+        same = timeless == (hidden.untimed is not None)
+        if distinct and same and not hidden.absences and not aggregated:
+            return True
+        if hidden.untimed is not None:
+            name, at, test = hidden.untimed
+            hint = f"add WATERMARK FOR column AS column - INTERVAL '5' SECOND to stream {name}"
+            if timeless and not hidden.absences:
+                hint = "write SELECT DISTINCT: each row is then given once, as soon as it has a partner"
+            self.context.error(f"{test} needs event time, and stream {name} has no WATERMARK", at, hint)
+            return False
+        if joined and not distinct and not aggregated:
+            return True
+        if distinct and hidden.absences:
             what, hint = (
-                "DISTINCT beside EXISTS is not supported",
+                "DISTINCT beside NOT EXISTS is not supported",
                 "leave DISTINCT out: each row is given once",
             )
         else:
             what = "EXISTS is supported only in joins by time"
             hint = "leave out windows, aggregates, ASOF JOIN, tables and streams without WATERMARK"
-        self.context.error(what, self.hidden.place, hint)
+        self.context.error(what, hidden.place, hint)
         return False
 
 
@@ -424,7 +444,7 @@ def inner_conjuncts(
     return tuple(found) if complete else None
 
 
-def _is_timed(context: Context, source: Source, at: int, test: str, join: str) -> bool:
+def _is_stream(context: Context, source: Source, at: int, test: str, join: str) -> bool:
     """Tell if a source can stand under EXISTS or NO READING; if not, that is reported."""
     stream = context.catalog.streams.get(source.stream)
     if source.aggregated is not None:
@@ -441,9 +461,6 @@ def _is_timed(context: Context, source: Source, at: int, test: str, join: str) -
     elif source.windowed:
         hint = f"read the stream itself under {test}, and bound its times"
         context.error(f"{test} over windows is not supported", at, hint)
-    elif stream.time is None:
-        hint = f"add WATERMARK FOR column AS column - INTERVAL '5' SECOND to stream {stream.name}"
-        context.error(f"{test} needs event time, and stream {stream.name} has no WATERMARK", at, hint)
     else:
         return True
     return False

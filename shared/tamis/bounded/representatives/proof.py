@@ -1,0 +1,107 @@
+"""The proof that a query needs limited memory, because of each source some tuples stand for all others.
+
+The rows over tuples that cover all others are the rows over all tuples, also if all sources are replaced at
+the same time, and after every tuple. For a combination of tuples that is a row, replace its first tuple by a
+covering one: the row stays, since a tuple is covered for whatever tuples the others are. Then replace the
+next one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tamis.analysis.conjuncts import flatten_and
+from tamis.bounded.memory import Memory
+from tamis.bounded.representatives.covers import CountedCover, Covers
+from tamis.bounded.representatives.limits import Limits
+from tamis.certificates.interval_arithmetic.subdivision import QueryEffort
+from tamis.expressions.nodes import Column, Expr, aliases, columns
+from tamis.expressions.sql_text import to_sql
+from tamis.operators.synopses.bound import Term
+from tamis.query.model import Catalog, TimelessSelect
+
+THEOREM = "representatives (docs/bounded.md)"
+
+
+@dataclass(frozen=True)
+class SourceCovers:
+    """The covers of one source, and the conditions on its tuples alone."""
+
+    alias: str
+    filter: tuple[Expr, ...]
+    covers: tuple[CountedCover, ...]
+
+
+@dataclass(frozen=True)
+class Represented:
+    """A query of which representatives are enough, and the summands of the bound."""
+
+    sources: tuple[SourceCovers, ...]
+    terms: tuple[Term, ...]
+
+    @property
+    def bound(self) -> int:
+        """The most kept tuples and remembered rows."""
+        return sum(int(term.count) for term in self.terms)
+
+    def memory(self) -> Memory:
+        """The verdict."""
+        counted = Counter(term.text for term in self.terms)
+        texts = [text if count == 1 else f"{count} * {text}" for text, count in counted.items()]
+        return Memory("bounded", self.bound, " + ".join(texts), THEOREM, self._reason())
+
+    def _reason(self) -> str:
+        """The tuples that are kept, in one sentence."""
+        said = []
+        for source in self.sources:
+            kept = " and ".join(cover.said for cover in source.covers)
+            limited = dict.fromkeys(
+                to_sql(one) for cover in source.covers for one in cover.cover.equal if isinstance(one, Column)
+            )
+            said.append(f"for each {' and '.join(limited)} {kept}" if limited else kept)
+        return f"these tuples stand for all others: {'; '.join(said)}"
+
+
+@dataclass(frozen=True)
+class NotRepresented:
+    """The reason why no proof was found; empty if a query can have none."""
+
+    reason: str = ""
+
+
+def represented(query: TimelessSelect, catalog: Catalog) -> Represented | NotRepresented:
+    """The representatives of a query with DISTINCT over several sources."""
+    if not query.distinct or len(query.sources) < 2:
+        return NotRepresented()
+    streams = tuple(catalog.streams[source.stream] for source in query.sources)
+    found: Represented | NotRepresented = catalog.results.get(
+        (query, *streams), "representatives", lambda: _represented(query, catalog)
+    )
+    return found
+
+
+def _represented(query: TimelessSelect, catalog: Catalog) -> Represented | NotRepresented:
+    limits = Limits(query, catalog)
+    shown = tuple(dict.fromkeys(c for output in query.select for c in columns(output.expr) if c.alias))
+    if not limits.possible or not all(map(limits.limited, shown)):
+        return NotRepresented()
+    parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
+    several = [part for part in parts if len(aliases(part)) > 1]
+    streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
+    filters = {alias: _filters(alias, parts, limits) for alias in streams}
+    search = Covers(streams, filters, shown, limits, QueryEffort())
+    found = []
+    for alias in streams:
+        covers = search.of(alias, several)
+        if covers is None:
+            return NotRepresented(search.missing(alias, several))
+        found.append(SourceCovers(alias, filters[alias], covers))
+    terms = [Term(one.alias, cover.factors) for one in found for cover in one.covers]
+    return Represented(tuple(found), (*terms, Term(None, tuple(limits.factors(shown)))))
+
+
+def _filters(alias: str, parts: Sequence[Expr], limits: Limits) -> tuple[Expr, ...]:
+    own = [part for part in parts if aliases(part) == {alias}]
+    return tuple(dict.fromkeys((*own, *limits.conditions(alias))))
