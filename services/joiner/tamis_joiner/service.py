@@ -25,7 +25,7 @@ from tamis_joiner.checkpoint.start_checks import (
     has_frontiers,
     warn_if_emptied,
 )
-from tamis_joiner.monitoring.deletions import TopicIds
+from tamis_joiner.monitoring.deletions import LostRecords, TopicIds
 from tamis_joiner.monitoring.kafka_monitor import KafkaMonitor
 from tamis_joiner.settings import JoinerSettings
 from tamis_joiner.spark import query
@@ -137,11 +137,12 @@ class Joiner:
         probe = KafkaProbe(
             self._kafka, self._health, service="joiner", planned=lambda: monitor.topics, optional=True
         )
-        heartbeats = HeartbeatSender(self._kafka, JOINER, self._heartbeat)
+        heartbeats = HeartbeatSender(self._kafka, JOINER, lambda: self._heartbeat(monitor.lost))
 
         def start() -> StreamingQuery:
             if recreated := known.forget_recreated(ids.ask()):
                 log.warning("topics were created again: they are read from their beginning", topics=recreated)
+                monitor.lost.note()
             return query.start(
                 spark,
                 self._kafka,
@@ -154,8 +155,8 @@ class Joiner:
         with monitor, probe, ids, heartbeats:
             runner.run(start)
 
-    def _heartbeat(self) -> Heartbeat | None:
+    def _heartbeat(self, lost: LostRecords) -> Heartbeat | None:
         """A sign of life, unless the loop hangs that looks after the query: it waits for Spark's JVM."""
         if not self._health.loop_runs(LOOP_SECONDS):
             return None
-        return Heartbeat.of_this_process(joiner=True)
+        return Heartbeat.of_this_process(joiner=True, lost=lost.last)

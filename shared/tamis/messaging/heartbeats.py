@@ -42,7 +42,8 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     """A sign of life. `time` is the wall clock in microseconds. `host` and `pid` name the process, for
     those who have to end it when it hangs. `sinks` has the sinks of a worker by name. `nodes`: always
     true of a joiner, for a registry of the release before, which writes SQL for joiners older than itself.
-    `partials`: true of a joiner that takes partial aggregates.
+    `partials`: true of a joiner that takes partial aggregates. `lost`: when it last noticed that records of
+    stream topics were deleted before it read them, 0 if never since it started.
     """
 
     time: Integer
@@ -51,9 +52,12 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     sinks: dict[str, SinkState] = {}
     nodes: bool = False
     partials: bool = False
+    lost: Integer = 0
 
     @staticmethod
-    def of_this_process(sinks: dict[str, SinkState] | None = None, *, joiner: bool = False) -> Heartbeat:
+    def of_this_process(
+        sinks: dict[str, SinkState] | None = None, *, joiner: bool = False, lost: int = 0
+    ) -> Heartbeat:
         """A sign of life of the process that calls it, now."""
         return Heartbeat(
             time=time.time_ns() // 1000,
@@ -62,6 +66,7 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
             sinks=sinks or {},
             nodes=joiner,
             partials=joiner,
+            lost=lost,
         )
 
     def to_bytes(self) -> bytes:

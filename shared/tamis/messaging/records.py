@@ -283,6 +283,8 @@ class Frontier:
     next_waits: bool = False
     # Cuts of partial aggregates that didn't follow the one before, by alert, since the state's beginning.
     disordered: dict[str, Count] = field(default_factory=dict)
+    # When the state began, microseconds; 0 in the record of an earlier release.
+    began: Count = 0
 
     def to_bytes(self) -> bytes:
         """The record's value."""

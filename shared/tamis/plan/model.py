@@ -18,12 +18,26 @@ from tamis.declarations.definitions import Window
 from tamis.declarations.watches import AnyWatch, Watch, WindowFunction
 from tamis.expressions.margin import Margin
 from tamis.expressions.nodes import Column, Expr, Type
-from tamis.plan.nodes import Grouping, Node
+from tamis.plan.nodes import Cover, Grouping, Node
 
 Sides = Literal["both", "above", "below"]
 # Numbers and texts without one of these types are numbers from 0 and texts of at most 1,000 characters.
 Positive = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Signed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+@dataclass(frozen=True)
+class Representation:
+    """The tuples of a stream that stand for all others in a query without event time (docs/bounded.md,
+    "Representatives"). An edge publishes a tuple if it is the first, or better than those before it, in any
+    of `covers`.
+
+    All columns carry the empty alias. `most`: the greatest number of tuples that the covers of a shard keep.
+    A shard that has more, since a key has more values than declared, publishes every tuple.
+    """
+
+    covers: tuple[Cover, ...]
+    most: int
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,9 @@ class Entry:
     exact: bool = False  # `value` is a sum of products, whose exact values are compared (see `polynomials`)
     # It serves alerts over this stream alone, which also need tuples with NULL in the partition key.
     null_keys: bool = False
+    # Of the tuples that pass `filter` only representatives are published; `interval` is 0 then. Every tuple
+    # may be published, and is where `StreamPlan.representatives` is None.
+    representation: Representation | None = None
 
 
 @dataclass(frozen=True)
@@ -163,6 +180,9 @@ class StreamPlan:
     # event time of its readings. Others are left out.
     origin: str | None = None
     begin: Signed | None = None
+    # The plan version since which the joiner has its state: edges begin their representatives anew with each
+    # greater one. None: the joiner doesn't say, so edges omit no tuple of an entry with representatives.
+    representatives: int | None = None
 
     @property
     def all_watches(self) -> tuple[AnyWatch, ...]:

@@ -86,6 +86,7 @@ def read_requests(reader: Reader, catalog: Catalog) -> tuple[ReadRequest, ...]:
                 feed.stream.name,
                 (_read(reader, feed.stream.name), feed.partition_key),
                 feed.filter,
+                complete=feed.stream.name not in query.represented,
                 groups=None if feed.stream.base else groups_of(query.lower),
                 tuples_are_cheaper=query.tuples_are_cheaper,
             )

@@ -24,7 +24,7 @@ from tamis.declarations.definitions import Window
 from tamis.expressions.nodes import Expr, conjuncts
 from tamis.persistent.dicts import PersistentDict
 from tamis.persistent.lists import PersistentList
-from tamis.plan.model import Entry, Input, PartialAggregation
+from tamis.plan.model import Entry, Input, PartialAggregation, Representation
 from tamis.plan.omission import Omission, bare
 from tamis.predicates.boxes import inside
 from tamis.predicates.matching import surely_implies
@@ -43,7 +43,7 @@ _FIRST: SortKey = (-1, "", "")  # before the key of any reader
 @dataclass(frozen=True)
 class ReaderInput:
     """One input of a reader, and its omission. `counted`: the reader is a standing query. `partials`: what
-    edges can publish for it in place of tuples.
+    edges can publish for it in place of tuples. `representation`: the tuples that are enough for it.
     """
 
     source: Input
@@ -52,6 +52,7 @@ class ReaderInput:
     max_delay: int | None
     counted: bool = False
     partials: PartialAggregation | None = None
+    representation: Representation | None = None
 
     @cached_property
     def entry(self) -> Entry:
@@ -103,10 +104,10 @@ class _Group:
 class Entries:
     """The entries of a topic.
 
-    A group has the inputs that share an entry. A group is *complete* if its entry omits nothing. Another
-    group needs no entry of its own if its filter implies the filter of a complete group: then that group
-    *serves* it. Only the widest complete groups serve others; a group that nobody else serves is served by
-    itself.
+    A group has the inputs that share an entry. A group is *complete* if its entry publishes every tuple.
+    Another group needs no entry of its own if its filter implies the filter of a complete group: then that
+    group *serves* it. Only the widest complete groups serve others; a group that nobody else serves is
+    served by itself.
 
     The cost of a change depends on the number of changed inputs. Only if the set of the widest complete
     groups changes, all groups are compared again.
@@ -173,7 +174,7 @@ class Entries:
             return
         group = self._groups[number]
         server = next((wide for wide in self._widest if _implies(group, self._groups[wide])), number)
-        if entry.interval == 0:
+        if _complete(entry):
             room = len(self._widest) < MOST_COMPARED
             self._stale = sort_key < self._last_complete or (server == number and room)
             self._last_complete = max(self._last_complete, sort_key)
@@ -203,8 +204,8 @@ class Entries:
     def _replace(self, number: int, group: _Group) -> None:
         """Replace a group by one with other members."""
         before, self._groups[number] = self._groups[number], group
-        complete, moved = group.entry.interval == 0, group.sort_key != before.sort_key
-        self._stale |= complete != (before.entry.interval == 0) or (complete and moved)
+        complete, moved = _complete(group.entry), group.sort_key != before.sort_key
+        self._stale |= complete != _complete(before.entry) or (complete and moved)
         if self._stale:
             return
         server = self._server[number]
@@ -266,7 +267,7 @@ class Entries:
         """Compare all groups with the widest complete groups, from the beginning."""
         ordered = sorted(self._groups, key=lambda number: self._groups[number].sort_key)
         found = {number: self._groups[number] for number in ordered}
-        complete = [number for number in ordered if found[number].entry.interval == 0]
+        complete = [number for number in ordered if _complete(found[number].entry)]
         self._last_complete = self._groups[complete[-1]].sort_key if complete else _FIRST
         self._widest, self._ever_widest = [], set()
         for number in complete:
@@ -298,11 +299,16 @@ class Entries:
 
 
 # The fields of an entry in which inputs must agree to share it.
-_Same = tuple[Expr | None, tuple[str, ...], Expr | None, Window | None, bool]
+_Same = tuple[Expr | None, tuple[str, ...], Expr | None, Window | None, bool, Representation | None]
 
 
 def _same(entry: Entry) -> _Same:
-    return entry.filter, entry.omission_key, entry.value, entry.window, entry.exact
+    same = entry.filter, entry.omission_key, entry.value, entry.window, entry.exact
+    return *same, entry.representation
+
+
+def _complete(entry: Entry) -> bool:
+    return entry.interval == 0 and entry.representation is None
 
 
 def _serving(entry: Entry, version: int) -> Entry:
@@ -326,6 +332,7 @@ def _entry(one: ReaderInput) -> Entry:
         window=omission.window,
         exact=omission.exact,
         null_keys=omits and omission.null_keys,
+        representation=one.representation,
     )
 
 

@@ -59,7 +59,8 @@ def _topic(topic: TopicPlan) -> TopicPlan:
 
 def _entry(entry: Entry) -> Entry:
     if missing(entry.value, entry.filter):
-        entry = replace(entry, filter=_without(entry.filter), value=None, interval=0, window=None)
+        wide = _without(entry.filter)
+        entry = replace(entry, filter=wide, value=None, interval=0, window=None, representation=None)
     return entry
 
 

@@ -85,6 +85,12 @@ class ServedTopics:
         called = {name: [one for one in some if not missing(one)] for name, some in called.items()}
         filters += [filter_ for name in plans for filter_ in called.get(name, ())]
         self._dispatch = Dispatch(filters, self._dispatch)
+        since = None if stream is None else stream.representatives
+
+        def obey(topic: TopicRun, new: TopicPlan) -> Int64s:
+            before_calls = called.get(new.name, ())
+            return topic.obey(new, self._dispatch.row, before_calls, representatives=since)
+
         for name, topic in list(self.topics.items()):
             new = plans.get(name)
             if new is None or new.partition_key != topic.plan.partition_key:
@@ -92,11 +98,11 @@ class ServedTopics:
                 del self.topics[name]
             else:
                 topic.schema = self.schemas[name]
-                publish(topic, topic.obey(new, self._dispatch.row, called.get(name, ())))
+                publish(topic, obey(topic, new))
         for name, new in plans.items():
             if name not in self.topics:
                 topic = self.topics[name] = TopicRun(new, plan.partitions, self.schemas[name])
-                topic.obey(new, self._dispatch.row, called.get(name, ()))
+                obey(topic, new)
         self.stream, self.partitions = stream, plan.partitions
 
     def match(self, batch: Batch) -> Matched:
@@ -167,4 +173,6 @@ class ServedTopics:
 
 
 def _without_omission(topic: TopicPlan) -> TopicPlan:
-    return replace(topic, entries=tuple(replace(entry, interval=0) for entry in topic.entries))
+    return replace(
+        topic, entries=tuple(replace(entry, interval=0, representation=None) for entry in topic.entries)
+    )

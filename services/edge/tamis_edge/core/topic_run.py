@@ -20,6 +20,7 @@ from tamis.operators.time_join.tuple_entries import Matches, Offer, OmissionRule
 from tamis.plan.model import Entry, TopicPlan
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.records import MessageKeys
+from tamis_edge.core.representatives import Representatives
 from tamis_edge.core.rows import Batch, Rows
 
 
@@ -100,6 +101,8 @@ class TopicRun:
         self.keys = MessageKeys(partitions)
         self._next = 0
         self._runs: dict[Entry, _RunningEntry] = {}
+        self._represented: dict[Entry, Representatives] = {}
+        self._since: int | None = None  # `StreamPlan.representatives`
         self._groups: dict[OmissionRule, _Group] = {}
         self._values: dict[_Compared, int] = {}
         self._keys: dict[tuple[str, ...], int] = {}
@@ -113,12 +116,14 @@ class TopicRun:
         plan: TopicPlan,
         row: Callable[[Expr | None], int],
         before_calls: Sequence[Expr | None] = (),
+        *,
+        representatives: int | None = None,
     ) -> Int64s:
         """Use the topic's part of a plan; returns the tuples to publish.
 
         New entries start without brackets. Entries that the plan no longer has end, and the tuples that they
         held are published. `row`: the row of a filter in the argument of `matches`. `before_calls`: the
-        filters of alerts that call functions for retained tuples only.
+        filters of alerts that call functions for retained tuples only. `representatives`: as in `StreamPlan`.
         """
         before, now = self.plan.entries, plan.entries
         # Most of thousands of entries are the same objects as before.
@@ -134,9 +139,20 @@ class TopicRun:
         published = [self._end(run, alone=not left[run.rule]) for run in ended]
         self._groups = {rule: group for rule, group in self._groups.items() if left[rule]}
         self.plan = plan
+        self._represent(representatives)
         self._before_calls = np.array([row(filter_) for filter_ in before_calls], np.int64)
         self._arrange(row)
         return self._note_published(published)
+
+    def _represent(self, since: int | None) -> None:
+        """Begin the representatives of new entries; those of all entries if `since` is another one."""
+        known = self._represented if since == self._since else {}
+        self._since = since
+        self._represented = {
+            entry: known[entry] if entry in known else Representatives(entry.representation)
+            for entry in self.plan.entries
+            if entry.representation is not None and since is not None
+        }
 
     def _begin(self, entry: Entry) -> None:
         rule = OmissionRule.of(entry)
@@ -159,8 +175,10 @@ class TopicRun:
         """Put the numbers of all entries into columns."""
         runs = list(self._runs.values())
         # Entries without omission hold no tuples, so only their union matters.
-        whole = {row(entry.filter) for entry in self.plan.entries if entry.interval == 0}
+        some = [entry for entry in self.plan.entries if entry.interval == 0]
+        whole = {row(entry.filter) for entry in some if entry not in self._represented}
         self._whole = np.array(sorted(whole), np.int64)
+        self._represented_rows = np.array([row(entry.filter) for entry in self._represented], np.int64)
         self._filters = np.array([row(entry.filter) for entry in self._runs], np.int64)
         self._null_keys = [entry.null_keys for entry in self._runs]
         self._numbers = np.array([run.number for run in runs], np.int64)
@@ -183,7 +201,7 @@ class TopicRun:
     def end(self) -> Int64s:
         """End all entries and return the tuples that they held; the caller publishes them."""
         held = [np.unique(group.state.flush()) for group in self._groups.values()]
-        self._runs, self._groups = {}, {}
+        self._runs, self._groups, self._represented = {}, {}, {}
         return self._note_published(held)
 
     def matches(self, batch: Batch, passing: Bools, failed: Collection[int] = ()) -> Matches:
@@ -199,10 +217,17 @@ class TopicRun:
             passing[self._filters],
             self._null_keys,
         )
-        if not failed or not (unknown := np.isin(self._filters, list(failed))).any():
+        represented = passing[self._represented_rows] if self._represented else None
+        found = replace(found, represented=represented)
+        if not failed:
             return found
-        every = found.published | found.offered[unknown].any(axis=0)
-        return Matches(every, found.offered & ~unknown[:, None])
+        every, offered = found.published, found.offered
+        if (unknown := np.isin(self._filters, list(failed))).any():
+            every, offered = every | offered[unknown].any(axis=0), offered & ~unknown[:, None]
+        if represented is not None and (unknown := np.isin(self._represented_rows, list(failed))).any():
+            every = every | represented[unknown].any(axis=0)
+            represented = represented & ~unknown[:, None]
+        return Matches(every, offered, represented)
 
     def note_calls(self, ids: Int64s, matches: Matches, passing: Bools, late: Bools) -> None:
         """Note the tuples for which functions will be called unless they are omitted. Those that are `late`
@@ -211,13 +236,22 @@ class TopicRun:
         if len(self._before_calls):
             self.saved_calls.add(ids[passing[self._before_calls].any(axis=0) & matches.any() & ~late])
 
-    def offer(self, ids: Int64s, batch: Batch, codes: Int64s, matches: Matches, now: int) -> Int64s:
+    def offer(
+        self, ids: Int64s, batch: Batch, codes: Int64s, matches: Matches, now: int, *, read_before: int = 0
+    ) -> Int64s:
         """Offer tuples that aren't late to the entries that they match; returns those to publish at once.
 
         `codes`: the codes of the partition key, for tuples that concern the topic. A tuple whose value is
         NULL, or isn't an exact DOUBLE, has no place in the order of omission and is published at once.
+        `read_before`: tuples before this offset were read by an earlier run, of which some queries count only
+        the later ones. None of them is omitted, and none stands for others.
         """
         at_once = [ids[matches.published]]
+        if matches.represented is not None:
+            first = int(np.searchsorted(batch.offsets, read_before))
+            at_once.append(ids[:first][matches.represented[:, :first].any(axis=0)])
+            for one, passing in zip(self._represented.values(), matches.represented, strict=True):
+                at_once.append(ids[one.publish(batch, first + np.flatnonzero(passing[first:]))])
         for group in self._groups.values():
             # One row for each match of a tuple and an entry, tuple by tuple.
             mine = (
@@ -318,7 +352,8 @@ class TopicRun:
 
     def size(self) -> int:
         """The number of tuples that all entries remember; a tuple counts once for each entry."""
-        return sum(group.state.size() for group in self._groups.values())
+        represented = sum(map(len, self._represented.values()))
+        return represented + sum(group.state.size() for group in self._groups.values())
 
     def _note_published(self, groups: list[Int64s]) -> Int64s:
         ids = _union(groups)

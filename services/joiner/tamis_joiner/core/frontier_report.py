@@ -78,10 +78,11 @@ def frontier_report(
     counters: Counters,
     pending: int,
     errors: Mapping[str, str],
+    began: int,
     now: int,
 ) -> bytes:
-    """The record's value. `needed`: by topic, the number of tuples that each definition needs. `now`: the
-    wall clock in microseconds.
+    """The record's value. `needed`: by topic, the number of tuples that each definition needs. `began`: when
+    the state began; `now`: the wall clock, both in microseconds.
     """
     # Definitions that need nothing are in the record, too.
     definitions: Counter[str] = Counter(
@@ -123,6 +124,7 @@ def frontier_report(
         sizes=dict(sizes),
         waiting=store.waiting,
         disordered=dict(counters.disordered),
+        began=began,
     ).to_bytes()
 
 

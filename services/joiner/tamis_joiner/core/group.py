@@ -52,6 +52,7 @@ class Group:
         self._retry_plans = False  # this process hasn't tried to read the newer plans yet
         self._missing: frozenset[str] = frozenset()  # alerts that call functions which aren't installed here
         self._errors: dict[str, str] = {}  # by alert, why a join isn't evaluated
+        self._began = 0  # when the state began, wall clock; 0 until its first batch
         self._fences: dict[str, dict[str, int]] = {}  # by topic and shard, the number of the last fence
         self._completeness = Completeness()
         self._evaluated: dict[str, int] = {}  # frontiers at the last evaluation of what frontiers decide
@@ -136,6 +137,7 @@ class Group:
         self._frontiers = Frontiers.from_json(meta["frontiers"], self._plan)
         self._evaluated = self._frontiers.reached()
         self._completeness = Completeness(meta.get("complete"))  # state of an older version has none
+        self._began = meta.get("began", 0)  # state of an older version has none
         self._fences = meta.get("fences", {})
         if self._compiled:
             self._completeness.obey(self._compiled.plan)
@@ -157,6 +159,7 @@ class Group:
             "frontiers": self._frontiers.to_json(),
             "complete": self._completeness.to_json(),
             "fences": self._fences,
+            "began": self._began,
             "slices": self._store.to_json(),
             "standing": self._standing.to_json(),
             "parked": self._pending.to_json(),
@@ -186,6 +189,7 @@ class Group:
         exception this object can't be used any more, and `state` must not be committed.
         """
         out = Output()
+        self._began = self._began or now
         before = self._delayed_report or self._published_report or self._report(self._mark_needed(), now)
         again = self._newer_plans.take_all(state) if self._retry_plans else []
         self._retry_plans = False
@@ -224,6 +228,7 @@ class Group:
             counters=self._counters,
             pending=len(self._pending),
             errors=self._errors,
+            began=self._began,
             now=now,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -74,6 +75,7 @@ class LostRecords:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._counted: dict[tuple[str, int], int] = {}  # up to which offset records were counted
+        self.last = 0  # when some were last found, microseconds
 
     def count(self, read_from: Offsets, least: Offsets) -> None:
         """Count the deleted records: those between the offsets from which a batch reads and the least offsets
@@ -86,6 +88,11 @@ class LostRecords:
             if new > 0:
                 log.error("records were deleted unread", topic=topic, partition=partition, records=new)
                 self._metrics.inc("tamis_joiner_lost_records_total", new)
+                self.note()
+
+    def note(self) -> None:
+        """Note that records were found now that had been deleted."""
+        self.last = time.time_ns() // 1000
 
 
 def lost(read_from: Offsets, least: Offsets) -> dict[tuple[str, int], int]:

@@ -196,7 +196,7 @@ class KafkaMonitor(BackgroundThread):
         self._kafka, self._health = kafka, health
         self._partitions, self._read_from = partitions, read_from
         self.state = StateMetrics(metrics)
-        self._lost = LostRecords(metrics)
+        self.lost = LostRecords(metrics)
         self.topics: tuple[str, ...] = ()  # the stream topics of the newest plan
 
     def _run(self, closing: threading.Event) -> None:
@@ -233,7 +233,7 @@ class KafkaMonitor(BackgroundThread):
                 if time.monotonic() - looked > LOST_RECORDS_SECONDS:
                     looked = time.monotonic()
                     read_from = self._read_from()
-                    self._lost.count(read_from, least_offsets(self._kafka, read_from))
+                    self.lost.count(read_from, least_offsets(self._kafka, read_from))
                 records = frontiers.poll(POLL_SECONDS)
                 plan = newest(plans.poll(), self.state.plan_version, _unreadable)
 

@@ -19,7 +19,13 @@ from tamis.query.model import AlertDef, Catalog, Redefine, Statement
 from tamis_registry.core.leases import end, expired, take
 from tamis_registry.core.plan import shared_topics
 from tamis_registry.core.plan.change import Change, Final
-from tamis_registry.core.plan.draft_plan import check_stream, plan_draft, take_up, with_schemas
+from tamis_registry.core.plan.draft_plan import (
+    check_stream,
+    is_represented,
+    plan_draft,
+    take_up,
+    with_schemas,
+)
 from tamis_registry.core.plan.planner import Planner, knowing
 from tamis_registry.core.plan.retirement import still_needed
 from tamis_registry.core.shards import membership
@@ -283,6 +289,10 @@ class Registry:
             waits = self._built is not None and self._built.waits_for_partials
             if waits and self._aggregated(draft) is not None:
                 return self._change(draft, now, ("all services can exchange partial aggregates",))
+            if any(one.representatives != self._began() for one in self.plan.streams if is_represented(one)):
+                return self._change(
+                    draft, now, ("the joiner's state has begun: edges begin their representatives",)
+                )
             if done := self.silences.over(now):
                 return Change(self.state, {}, silences=done)
             return self._written_again(now)
@@ -325,11 +335,20 @@ class Registry:
             self._partials = frozenset() if self.seen.takes_partials(listed) else None
         return self._partials
 
+    def _began(self) -> int | None:
+        """When the joiner last lost state, or began, as `StreamPlan.representatives` says it."""
+        found = self.seen.joiner_began(self.state.partitions)
+        if found is not None:
+            return found
+        said = (one.representatives for one in self.plan.streams if one.representatives is not None)
+        return next(said, None)
+
     def _change(self, draft: State, now: int, why: tuple[str, ...], always: bool = False) -> Change:
         n = draft.version + 1
         forget_unread(draft)
         membership.list_waiting(draft, self.seen, now, n)
-        built = plan_draft(self._planner, draft, n, self._built, partials=self._aggregated(draft))
+        partials, began = self._aggregated(draft), self._began()
+        built = plan_draft(self._planner, draft, n, self._built, partials=partials, representatives=began)
         built = with_schemas(built, draft, self._planner.register)
         plan = built.plan
         if not always and replace(plan, version=self.plan.version) == self.plan:

@@ -79,7 +79,8 @@ class Inequations:
 
     def keep(self, changed: Sequence[Vector]) -> None:
         """Add the tuples, and drop those that aren't needed any more."""
-        rows = zip(*(one.to_list() for one in changed), strict=True) if changed else iter(())
+        lists = [one.to_list() for one in changed]
+        rows = list(zip(*lists, strict=True)) if lists else [()] * len(self._changed)
         for (group, entry), values in zip(self._changed, rows, strict=True):
             known = self._groups.get(group, [])
             kept = self._groups[group] = _needed([*known, _Entry(entry.lead, entry.sides, values)])

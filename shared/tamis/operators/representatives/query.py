@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.expressions.evaluate import evaluate, holds
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.json_form import to_json
-from tamis.expressions.nodes import Expr
-from tamis.expressions.vectors import Columns, Mask, Vector
+from tamis.expressions.vectors import Columns, Vector
 from tamis.operators.contract import Batch, Rows
 from tamis.operators.representatives.inequations import Inequations
-from tamis.operators.representatives.synopsis import Extremes, Synopsis
+from tamis.operators.representatives.synopsis import Extremes, Synopsis, meeting
 from tamis.operators.row_store import DistinctRows
 from tamis.operators.state import pack_state, unpack_state
 from tamis.operators.windows.row_joins import RowIndex, joined
@@ -150,10 +149,10 @@ class _Source:
         """Find the changing tuples among those of a batch in `at`, which stand at `places`."""
         read = {(self.alias, name): vector.take(at) for name, vector in batch.items()}
         columns = {(self.alias, name): read[self.alias, name] for name in self._names}
-        passing = _passing(self._filter, read, len(places))
+        passing = meeting(self._filter, read, len(places))
         found = []
         for cover, synopsis in zip(self._covers, self.synopses, strict=True):
-            own = _passing(cover.conditions, read, len(places)) & passing
+            own = meeting(cover.conditions, read, len(places)) & passing
             at_own = np.flatnonzero(own)
             found.append(at_own[synopsis.change(_taken(columns, at_own), len(at_own))])
         changed = np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
@@ -205,13 +204,6 @@ class _Source:
 def _cover_form(cover: nodes.Cover) -> list[object]:
     exprs = [*cover.equal, None, cover.value, None, *cover.unequal, None, *cover.conditions]
     return [cover.least, *(None if one is None else to_json(one) for one in exprs)]
-
-
-def _passing(conditions: Sequence[Expr], columns: Columns, size: int) -> Mask:
-    keep = np.ones(size, np.bool_)
-    for condition in conditions:
-        keep &= holds(condition, columns, size)
-    return keep
 
 
 def _taken(columns: Columns, at: Ints) -> dict[Name, Vector]:

@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.expressions.evaluate import evaluate
+from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.nodes import Expr, Type
-from tamis.expressions.vectors import Columns, Vector
+from tamis.expressions.vectors import Columns, Mask, Vector
 from tamis.operators.row_store import Store, TextCodes, as_numbers
 from tamis.operators.synopses.kernels import rising
 from tamis.operators.synopses.row_numbering import RowNumbering, grown
@@ -33,7 +33,9 @@ class Synopsis(Protocol):
         """The places, ascending, of the tuples that change the synopsis when they come one by one."""
 
     def keep(self, changed: Sequence[Vector]) -> None:
-        """Keep the tuples that the last `change` has named, in place of those for which they stand."""
+        """Keep the tuples that the last `change` has named, in place of those for which they stand. At edges
+        nothing is read of kept tuples, so these have no columns.
+        """
 
     def kept(self) -> list[Vector]:
         """The columns of all kept tuples."""
@@ -74,6 +76,14 @@ class Extremes:
     def kept(self) -> list[Vector]:
         """The columns of all kept tuples, by group."""
         return self._rows.all()
+
+
+def meeting(conditions: Sequence[Expr], columns: Columns, size: int) -> Mask:
+    """A mask of the tuples that meet all of these conditions."""
+    keep = np.ones(size, np.bool_)
+    for condition in conditions:
+        keep &= holds(condition, columns, size)
+    return keep
 
 
 def leading(cover: Cover, columns: Columns, size: int) -> tuple[Ints, Ints]:

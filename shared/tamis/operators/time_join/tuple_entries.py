@@ -31,20 +31,23 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, slots=True)
 class Matches:
     """`published`: tuples that pass some entry without omission, and so are published. `offered`: for each
-    entry with omission, the tuples on which it decides, of shape (entries, n).
+    entry with omission, the tuples on which it decides, of shape (entries, n). `represented`: for each entry
+    with representatives, the tuples that pass it; None without such entries.
     """
 
     published: Mask
     offered: Mask
+    represented: Mask | None = None
 
     def any(self) -> Mask:
         """The tuples that match any entry."""
         found: Mask = self.published | self.offered.any(axis=0)
-        return found
+        return found if self.represented is None else found | self.represented.any(axis=0)
 
     def only(self, rows: Mask) -> Matches:
         """The matches among some of the tuples."""
-        return Matches(self.published & rows, self.offered & rows)
+        represented = None if self.represented is None else self.represented & rows
+        return Matches(self.published & rows, self.offered & rows, represented)
 
 
 def matches(

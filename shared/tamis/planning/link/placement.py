@@ -50,18 +50,25 @@ def lower_half(alert: AlertDef, node: Node) -> Grouping | str:
     """The grouping of the partial aggregates that edges publish for an alert; or why they publish
     readings one by one, for people.
     """
-    if alert.options.edge == "raw":
-        return f"the alert says {RAW}"
-    if alert.options.from_ is not None:
-        return "readings from before the alert was created count, too"
-    if alert.query.watched:
-        return "edges add values of patterns and window functions to each of them"
+    if why := why_readings(alert):
+        return why
     if not isinstance(node, Windows):
         return _WHOLE[type(node)]
     if node.tables:
         return "readings are joined with a table"
     python = "functions of Python may fail, or give another value, when a reading is read again"
     return mergeable(node) or python
+
+
+def why_readings(alert: AlertDef) -> str:
+    """Why edges publish every reading for an alert, whatever its query is; empty if nothing asks for it."""
+    if alert.options.edge == "raw":
+        return f"the alert says {RAW}"
+    if alert.options.from_ is not None:
+        return "readings from before the alert was created count, too"
+    if alert.query.watched:
+        return "edges add values of patterns and window functions to each of them"
+    return ""
 
 
 def partial_aggregation(

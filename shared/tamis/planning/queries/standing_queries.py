@@ -15,12 +15,13 @@ from tamis.declarations.definitions import WINDOW_COLUMNS
 from tamis.declarations.streams import StreamDef
 from tamis.errors import NotAcceptedError
 from tamis.expressions.nodes import Call, Column, Expr, Type, aliases, columns, conjunction
-from tamis.plan.model import GREATEST, Input, Kept, PartialAggregation, StandingQuery, sayable
+from tamis.plan.model import GREATEST, Input, Kept, PartialAggregation, Representation, StandingQuery, sayable
 from tamis.plan.nodes import Grouping, Node
 from tamis.plan.omission import Omission, bare
 from tamis.planning.decide import verdict_on
 from tamis.planning.link.cost import LinkCost, link_cost
 from tamis.planning.link.placement import lower_half, partial_aggregation
+from tamis.planning.link.representation import representations
 from tamis.planning.physical.lowering import lowered
 from tamis.query.computed_columns import meaning
 from tamis.query.model import (
@@ -77,7 +78,8 @@ class Layout:
 @dataclass(frozen=True)
 class Judged:
     """An accepted standing query. `lower`: see `placement.lower_half`. `kept`: of aggregates of windows, by
-    stream. `cost`: of what edges send for it; None if that isn't known.
+    stream. `cost`: of what edges send for it; None if that isn't known. `represented`: what edges keep of
+    each stream of which they publish representatives.
     """
 
     memory: Memory
@@ -86,6 +88,7 @@ class Judged:
     lower: Grouping | str
     kept: Mapping[str, Kept] = field(default_factory=dict)
     cost: LinkCost | None = None
+    represented: Mapping[str, Representation] = field(default_factory=dict)
 
     @property
     def tuples_are_cheaper(self) -> bool:
@@ -111,7 +114,17 @@ def judged(alert: AlertDef, catalog: Catalog) -> Judged:
         node = lowered(query, catalog)
         assert node is not None, "a query that keeps synopses is no join by time"
         placed, lower = layout(query, catalog), lower_half(alert, node)
-        return Judged(verdict.memory, placed, node, lower, known, _cost(alert, node, lower, placed, catalog))
+        bound = verdict.memory.bound if verdict.memory.verdict == "bounded" else None
+        keys = {feed.stream.name: feed.partition_key for feed in placed.feeds}
+        return Judged(
+            verdict.memory,
+            placed,
+            node,
+            lower,
+            known,
+            _cost(alert, node, lower, placed, catalog),
+            representations(alert, catalog, bound, keys),
+        )
 
     found: Judged = catalog.results.get(_objects(alert, catalog), "standing query", make)
     return found
@@ -261,12 +274,23 @@ def standing_query(
         proven=judged.memory.verdict == "bounded",
     )
     partials = partial_aggregation(alert, judged.node, judged.lower, version) if aggregated else None
-    return made, [_reader(source, version, partials) for source in inputs]
+    represented = judged.represented
+    return made, [_reader(source, version, partials, represented.get(source.stream)) for source in inputs]
 
 
-def _reader(source: Input, version: int, partials: PartialAggregation | None) -> ReaderInput:
+def _reader(
+    source: Input, version: int, partials: PartialAggregation | None, represented: Representation | None
+) -> ReaderInput:
     omission = Omission.none("", source.partition_key, source.filter, _NOTHING)
-    return ReaderInput(source, omission, version, max_delay=None, counted=True, partials=partials)
+    return ReaderInput(
+        source,
+        omission,
+        version,
+        max_delay=None,
+        counted=True,
+        partials=partials,
+        representation=represented,
+    )
 
 
 def _streamed(query: Query, catalog: Catalog) -> list[Source]:

@@ -130,10 +130,16 @@ def distance(one: Observed, other: Observed) -> float:
 
 
 def plan_draft(
-    planner: Planner, draft: State, n: int, before: Built | None, *, partials: Collection[str] | None
+    planner: Planner,
+    draft: State,
+    n: int,
+    before: Built | None,
+    *,
+    partials: Collection[str] | None,
+    representatives: int | None = None,
 ) -> Built:
     """The plan `n` of a draft; the draft gets the new topics and their readers. `partials`: as in
-    `plan_for`.
+    `plan_for`. `representatives`: as in `StreamPlan`.
     """
     listed = {name: shard for name, shard in draft.shards.items() if shard.since is not None}
 
@@ -160,8 +166,19 @@ def plan_draft(
         before=before,
     )
     anew = {name: known.anew for name, known in draft.topics.items() if known.anew}
-    if anew:
-        streams = (replace(s, anew=anew.get(s.shards_of, 0)) for s in built.plan.streams)
-        built = replace(built, plan=replace(built.plan, streams=tuple(streams)))
+    streams = tuple(
+        replace(
+            s, anew=anew.get(s.shards_of, 0), representatives=representatives if is_represented(s) else None
+        )
+        if anew or is_represented(s)
+        else s
+        for s in built.plan.streams
+    )
+    built = replace(built, plan=replace(built.plan, streams=streams))
     shared_topics.remember(draft, built)
     return built.with_sources(sources()) if built.assigned else built
+
+
+def is_represented(stream: StreamPlan) -> bool:
+    """True if edges can publish representatives of the stream to some topic."""
+    return any(entry.representation is not None for topic in stream.topics for entry in topic.entries)

@@ -190,6 +190,14 @@ class FleetReports:
         reports = [self.acks[shard] for shard in shards if shard in self.acks]
         return all(ack.partials for ack in (*reports, *self.edges.values()))
 
+    def joiner_began(self, partitions: int) -> int | None:
+        """When the joiner last lost state, or began; None if not all of its partitions have said so."""
+        began = [one.began for one in self.frontiers.values()]
+        if len(began) < partitions or not all(began):
+            return None
+        joiner = self.heartbeats.get(JOINER)
+        return max(*began, 0 if joiner is None else joiner.lost)
+
     def unheard(self, shard: str, now: int) -> int:
         """The time for which the shard has been silent while the registry listened."""
         return now - max(self.floor, self.heard.get(shard, self.floor))

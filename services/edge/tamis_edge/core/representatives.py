@@ -1,0 +1,69 @@
+"""Representatives at one shard: a tuple that passes an entry is published if no other stands for it.
+
+A tuple that isn't published is covered, in every row of the query, by tuples of this shard that were
+published before it. So the rows of the joiner are those over all tuples, after each tuple (docs/bounded.md,
+"Representatives at edges"). Tuples of these topics are never shed: one that isn't published covers nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from tamis.expressions.nodes import Column, columns
+from tamis.expressions.vectors import Columns
+from tamis.omission.columns import Int64s
+from tamis.operators.representatives.inequations import Inequations
+from tamis.operators.representatives.synopsis import Extremes, Synopsis, meeting
+from tamis.plan.model import Representation
+from tamis.plan.nodes import Cover
+from tamis.telemetry.logs import get_logger
+from tamis_edge.core.rows import Batch
+
+_log = get_logger("edge.representatives")
+
+
+class Representatives:
+    """What one entry keeps of the tuples that it has published. It begins empty."""
+
+    def __init__(self, representation: Representation) -> None:
+        self._representation = representation
+        self._synopses: list[tuple[Cover, Synopsis]] | None = [
+            (cover, (Inequations if cover.unequal else Extremes)(cover, ()))
+            for cover in representation.covers
+        ]
+
+    def __len__(self) -> int:
+        return sum(len(synopsis) for _, synopsis in self._synopses or ())
+
+    def publish(self, batch: Batch, passing: Int64s) -> Int64s:
+        """The rows to publish of those that pass the entry's filter, which come in this order."""
+        if self._synopses is None or not len(passing):
+            return passing
+        read = {column: batch.columns[column.name].take(passing) for column in self._read}
+        tuples: Columns = {(column.alias, column.name): vector for column, vector in read.items()}
+        published = np.zeros(len(passing), np.bool_)
+        for cover, synopsis in self._synopses:
+            at = np.flatnonzero(meeting(cover.conditions, tuples, len(passing)))
+            own = {name: vector.take(at) for name, vector in tuples.items()}
+            published[at[synopsis.change(own, len(at))]] = True
+            synopsis.keep(())
+        if len(self) > self._representation.most:
+            # The joiner's bound is passed, too, and its metrics say so.
+            self._synopses = None
+            most = self._representation.most
+            _log.error("there are more keys than declared: every tuple is published", most=most)
+        return passing[published]
+
+    @cached_property
+    def _read(self) -> tuple[Column, ...]:
+        return tuple(
+            dict.fromkeys(
+                column
+                for cover in self._representation.covers
+                for expr in (*cover.equal, cover.value, *cover.unequal, *cover.conditions)
+                if expr is not None
+                for column in columns(expr)
+            )
+        )
