@@ -134,7 +134,8 @@ def shared_transfers(
 
 
 def _has_partials(source: SourceExplanation) -> bool:
-    return source.transfer is not None and not source.transfer.reason
+    sent = source.transfer
+    return sent is not None and not sent.reason and sent.represented is None
 
 
 def _in_plan(source: SourceExplanation, alert: str, plan: Plan, known: Catalog) -> SourceExplanation:

@@ -249,6 +249,7 @@ class Input:
     columns: tuple[str, ...] = ()
     certificate: str | None = None  # the rule that omission rests on; "heuristic…" where it is no proof
     kept: Kept | None = None  # None as the bound of `Definition`
+    representation: Representation | None = None  # as that of its entry
 
 
 @dataclass(frozen=True)

@@ -64,16 +64,16 @@ def rendered(verdict: Verdict, definition: AlertDef | DerivedDef, catalog: Catal
     reading = catalog.reading(definition)
     words = WatchText(definition.query.watched)
     immediate = isinstance(definition, AlertDef) and definition.options.max_delay == 0
-    sent = None
-    if isinstance(definition, AlertDef) and verdict.accepted:
-        sent = transfer(definition, reading)
+    alert = definition if isinstance(definition, AlertDef) and verdict.accepted else None
     return Explanation(
         verdict.name,
         verdict.kind,
         verdict.accepted,
         verdict.reason,
         tuple(
-            replace(source, transfer=None if source.stream in catalog.tables else sent)
+            source
+            if alert is None or source.stream in catalog.tables
+            else replace(source, transfer=transfer(alert, reading, source.stream))
             for source in (_source(one, verdict, words, immediate) for one in verdict.inputs)
         ),
         verdict.memory,

@@ -43,7 +43,7 @@ _FIRST: SortKey = (-1, "", "")  # before the key of any reader
 @dataclass(frozen=True)
 class ReaderInput:
     """One input of a reader, and its omission. `counted`: the reader is a standing query. `partials`: what
-    edges can publish for it in place of tuples. `representation`: the tuples that are enough for it.
+    edges can publish for it in place of tuples.
     """
 
     source: Input
@@ -52,7 +52,6 @@ class ReaderInput:
     max_delay: int | None
     counted: bool = False
     partials: PartialAggregation | None = None
-    representation: Representation | None = None
 
     @cached_property
     def entry(self) -> Entry:
@@ -332,7 +331,7 @@ def _entry(one: ReaderInput) -> Entry:
         window=omission.window,
         exact=omission.exact,
         null_keys=omits and omission.null_keys,
-        representation=one.representation,
+        representation=one.source.representation,
     )
 
 

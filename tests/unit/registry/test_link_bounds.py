@@ -40,7 +40,7 @@ def test_the_bound_of_an_alert_alone_is_that_of_explain() -> None:
     registry = served(TEN)
     (bound,) = bounds(registry)
     catalog = registry.registry.state.catalog
-    sent = transfer(catalog.alerts["ten"], catalog)
+    sent = transfer(catalog.alerts["ten"], catalog, "s")
     assert sent is not None and sent.bound is not None
     assert (bound.stream, bound.rows) == ("air", sent.bound.most.rows)
     # 7 boundaries in 60 + 5 + 2 s, and 1 + 1 panes that may be open, each with 100 groups.

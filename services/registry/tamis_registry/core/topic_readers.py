@@ -29,8 +29,8 @@ class TopicReader:
     """One source of an alert that reads a topic, or a reader outside the fleet.
 
     `interval`: microseconds; 0 without omission. `max_delay`: of the alert, microseconds. `needs_all`: the
-    reason why it needs every tuple that passes `filter`; None if some may be omitted, or if the topic has
-    partial aggregates.
+    reason why it needs every tuple that passes `filter`; None if some may be omitted, or if edges send
+    partial aggregates or representatives.
     """
 
     kind: Literal["alert", "subscriber"]
@@ -126,7 +126,9 @@ def _sources(
                 filter=filter_sql(source.filter),
                 interval=source.interval,
                 max_delay=delay,
-                needs_all=None if source.topic in partial else _needs_all(source.interval, delay),
+                needs_all=None
+                if source.topic in partial or source.representation is not None
+                else _needs_all(source.interval, delay),
             ),
         )
 

@@ -16,11 +16,12 @@ from tamis.expressions.sql_text import to_sql
 from tamis.operators.aggregates.accumulators import Measure
 from tamis.operators.windows.partials import Partial, partials
 from tamis.operators.windows.shared_panes import expression_of
-from tamis.plan.model import PartialAggregation, Plan, TopicPlan
+from tamis.plan.model import PartialAggregation, Plan, Representation, TopicPlan
 from tamis.plan.nodes import Grouping
 from tamis.planning.link.bound import PARTITIONS, Amount, LinkBound, of_queries
 from tamis.planning.link.cost import LinkCost
 from tamis.planning.link.placement import partial_aggregation
+from tamis.planning.plan_trees.words import representatives as kept_by
 from tamis.planning.queries.standing_queries import is_standing, judged
 from tamis.query.model import AlertDef, Catalog, WindowGroupBy
 from tamis.sharing.topic_assignment import MOST_PARTIAL
@@ -38,13 +39,15 @@ _MEASURES: dict[Measure, str] = {
 
 @dataclass(frozen=True)
 class Transfer:
-    """The form in which edges send a source. `reason`: why readings are sent one by one; empty for partial
-    aggregates, of which `rows` says what they are, and `bound` how many. `undeclared`: the declarations that
+    """The form in which edges send a source. `reason`: why readings are sent one by one. `represented`: what
+    edges keep of a source of which they send representatives. Both are empty for partial aggregates, of which
+    `rows` says what they are, and `bound` how many. `undeclared`: the declarations that
     the bound lacks, for people. `topic`: its name in a fleet. `alerts`: all that share the topic; `alert`:
     the one of them that is explained.
     """
 
     reason: str = ""
+    represented: Representation | None = None
     rows: str = ""
     bound: LinkBound | None = None
     undeclared: str = ""
@@ -61,6 +64,8 @@ class Transfer:
         where = {"text": list(self.lines()), **topic, **others}
         if self.reason:
             return {"form": "readings", **where}
+        if self.represented is not None:
+            return {"form": "representatives", **where}
         bound = {} if self.bound is None else {**self.bound.document(), "partitions": self.partitions}
         return {"form": "partial aggregates", **where, **bound}
 
@@ -68,6 +73,9 @@ class Transfer:
         """Sentences for people."""
         if self.reason:
             yield f"sent to Kafka: readings one by one, since {self.reason}"
+            return
+        if self.represented is not None:
+            yield from _representatives(self.represented)
             return
         yield f"sent to Kafka: partial aggregates, {self.rows}"
         yield from self._place()
@@ -107,13 +115,28 @@ class Transfer:
         return list(islice(others, _MOST_NAMED)), max(len(self.alerts) - 1, 0)
 
 
-def transfer(alert: AlertDef, catalog: Catalog) -> Transfer | None:
-    """The form in which edges send the streams of an accepted alert; None for a join by time, of which its
+def _representatives(found: Representation) -> Iterator[str]:
+    yield f"sent to Kafka: readings that change what an edge keeps of their shard, {kept_by(found.covers)}"
+    most = f"{found.most:,} reading{'' if found.most == 1 else 's'}"
+    if all(cover.value is None for cover in found.covers):
+        yield f"a shard keeps and sends at most {most}, and those again after a restart of its edge"
+    else:
+        yield (
+            f"a shard keeps at most {most}; of n readings in random order it sends about {found.most:,} *"
+            f" (ln(n / {found.most:,}) + 0.6), of readings that are always better all, and it begins again"
+            " after a restart of its edge"
+        )
+
+
+def transfer(alert: AlertDef, catalog: Catalog, stream: str) -> Transfer | None:
+    """The form in which edges send a stream of an accepted alert; None for a join by time, of which its
     omission says what is sent. `catalog`: that of the definitions that it reads.
     """
     if not is_standing(alert, catalog):
         return None
     found = judged(alert, catalog)
+    if stream in found.represented:
+        return Transfer(represented=found.represented[stream])
     partials_ = partial_aggregation(alert, found.node, found.lower, 1)
     query = alert.query
     if isinstance(found.lower, str):
@@ -182,7 +205,7 @@ def _partial_aggregates(
     known = bound is None or bound.most.rows < math.inf
     # Whether a time is ahead of the clock doesn't matter here.
     lacking = None if known else undeclared(replace(stream, max_ahead=0))
-    return Transfer("", rows_text(sent), bound, lacking or "", partitions)
+    return Transfer(rows=rows_text(sent), bound=bound, undeclared=lacking or "", partitions=partitions)
 
 
 def rows_text(sent: PartialAggregation) -> str:

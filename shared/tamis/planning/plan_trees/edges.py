@@ -14,7 +14,14 @@ from tamis.plan.omission import bare
 from tamis.planning.omission_rules import omitted
 from tamis.planning.plan_trees.operators import NOTHING, Details, PlanOperator
 from tamis.planning.plan_trees.partial_aggregates import partial_aggregates
-from tamis.planning.plan_trees.words import column_names, condition, detail, is_not_null, selected
+from tamis.planning.plan_trees.words import (
+    column_names,
+    condition,
+    detail,
+    is_not_null,
+    representatives,
+    selected,
+)
 from tamis.query.patterns.watch_text import call_text, window_text
 from tamis.watching.series_watcher import SeriesWatcher
 
@@ -38,7 +45,7 @@ class EdgeInputs:
         wanted = conjuncts(bare(one.filter))
         read = tuple(dict.fromkeys((*one.partition_key, *((one.time,) if one.time else ()), *one.columns)))
         value = self._values.get(one.alias)
-        own = [entry for entry in topic.entries if _serves(entry, wanted, one.interval, value)]
+        own = [entry for entry in topic.entries if _serves(entry, one, wanted, value)]
         edge = _scan(stream, topic, own, _named(stream, one.alias), read)
         if topic.partials is not None:
             return partial_aggregates(self._plan, stream, topic, topic.partials, edge)
@@ -68,14 +75,14 @@ def _named(stream: StreamPlan, alias: str) -> str:
     return name if alias in ("", name) else f"{name} as {alias}"
 
 
-def _serves(entry: Entry, wanted: tuple[Expr, ...], interval: int, value: Expr | None) -> bool:
-    """True if the entry is the one for an input with these conditions, this omission interval and compared
-    value. It also excludes tuples without a value, where this is proven safe.
+def _serves(entry: Entry, one: Input, wanted: tuple[Expr, ...], value: Expr | None) -> bool:
+    """True if the entry is the one for an input with these conditions and this compared value. It also
+    excludes tuples without a value, where this is proven safe.
     """
-    found = conjuncts(entry.filter)
+    interval, found = one.interval, conjuncts(entry.filter)
     alike = set(wanted) <= set(found) and all(one in wanted or is_not_null(one) for one in found)
     if not alike or not interval:
-        return alike and not entry.interval
+        return alike and not entry.interval and entry.representation == one.representation
     return 0 < entry.interval <= interval and entry.value == value
 
 
@@ -107,7 +114,7 @@ def _rules(entries: Sequence[Entry], own: Sequence[Entry]) -> Details:
     without a rule of its own is served by a wider one, which omits nothing.
     """
     details: Details = ()
-    for entry in own or [one for one in entries if not _omits(one)][:_MOST_RULES]:
+    for entry in own or [one for one in entries if _whole(one)][:_MOST_RULES]:
         details += (*detail("filter", condition(conjuncts(entry.filter))), *_omission(entry))
     others = len(entries) - max(len(own), 1)
     if others > 0:
@@ -117,6 +124,8 @@ def _rules(entries: Sequence[Entry], own: Sequence[Entry]) -> Details:
 
 
 def _omission(entry: Entry) -> Details:
+    if entry.representation is not None:
+        return (("representatives", representatives(entry.representation.covers)),)
     if not _omits(entry):
         return ()
     value = None if isinstance(entry.value, Literal) or entry.value is None else to_sql(entry.value)
@@ -129,18 +138,23 @@ def _omission(entry: Entry) -> Details:
     )
 
 
+def _whole(entry: Entry) -> bool:
+    return not _omits(entry) and entry.representation is None
+
+
 def _omits(entry: Entry) -> bool:
     """True if edges wait for later tuples that may make a tuple superfluous."""
     return bool(entry.interval) and entry.max_delay != 0
 
 
 def _held(entries: Sequence[Entry]) -> str:
-    """The state of edges for omission."""
+    """The state of edges for omission and representatives."""
     omitting = [one for one in entries if _omits(one)]
-    if not omitting:
-        return NOTHING
     waits = [one.interval if one.max_delay is None else min(one.interval, one.max_delay) for one in omitting]
-    return f"tuples until omission is decided, for at most {seconds(max(waits))}"
+    held = [f"tuples until omission is decided, for at most {seconds(max(waits))}"] if waits else []
+    most = sum(one.representation.most for one in entries if one.representation is not None)
+    held += [f"at most {most:,} representatives in each shard"] if most else []
+    return " and ".join(held) or NOTHING
 
 
 def _history(stream: StreamPlan) -> Details:

@@ -15,7 +15,7 @@ from tamis.plan.omission import bare
 from tamis.planning.plan_trees.differences import joined, named, needed_values
 from tamis.planning.plan_trees.operators import Details, PlanBound, PlanOperator
 from tamis.planning.plan_trees.windows import grouping_details, table_scan
-from tamis.planning.plan_trees.words import condition, detail, is_not_null, selected
+from tamis.planning.plan_trees.words import condition, detail, is_not_null, representatives, selected
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def representatives_tree(
     """The operators of a query of which representatives are kept."""
     inputs = tuple(sources.read(one.stream, one.alias) for one in node.sources)
     several = dict.fromkeys(part for one in node.sources for step in one.steps for part in step.conditions)
-    kept = "; ".join(_represented(one) for one in node.sources)
+    kept = "; ".join(f"of {one.alias} {representatives(one.covers)}" for one in node.sources)
     own = ((one.stream, [(expr, True) for expr in one.filter]) for one in node.sources)
     details = (
         *detail("filter", _own_conditions(own, sources.sent)),
@@ -62,20 +62,6 @@ def representatives_tree(
     found = PlanOperator("Representatives", "joiner", "", details, kept, bound, inputs)
     tree = PlanOperator("Project", "joiner", "", (("select", selected(node.select)),), inputs=(found,))
     return _distinct(tree, None)
-
-
-def _represented(source: nodes.RepresentedSource) -> str:
-    """The tuples that are kept of a source."""
-    found = []
-    for cover in source.covers:
-        which = "any tuple"
-        if cover.unequal:
-            which = f"tuples with different {' and '.join(map(to_sql, cover.unequal))}"
-        elif cover.value is not None:
-            which = f"the {'least' if cover.least else 'greatest'} {to_sql(cover.value)}"
-        each = f" for each {', '.join(map(to_sql, cover.equal))}" if cover.equal else ""
-        found.append(f"{which}{each}")
-    return f"of {source.alias} {' and '.join(found)}"
 
 
 def groups_tree(node: nodes.Groups, sources: Sources) -> PlanOperator:

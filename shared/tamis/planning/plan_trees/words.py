@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tamis.durations import seconds
 from tamis.expressions.nodes import Call, Column, Expr, conjunction
 from tamis.expressions.sql_text import identifier, to_sql
-from tamis.plan.nodes import JoinStep, Outputs
+from tamis.plan.nodes import Cover, JoinStep, Outputs
 from tamis.planning.plan_trees.operators import Details
 
 
@@ -20,6 +20,20 @@ def condition(parts: Iterable[Expr]) -> str:
     """The AND of conditions; empty without any."""
     whole = conjunction(tuple(dict.fromkeys(parts)))
     return "" if whole is None else to_sql(whole)
+
+
+def representatives(covers: Iterable[Cover]) -> str:
+    """The tuples that covers keep of a source."""
+    found = []
+    for cover in covers:
+        which = "any tuple"
+        if cover.unequal:
+            which = f"tuples with different {' and '.join(map(to_sql, cover.unequal))}"
+        elif cover.value is not None:
+            which = f"the {'least' if cover.least else 'greatest'} {to_sql(cover.value)}"
+        each = f" for each {', '.join(map(to_sql, cover.equal))}" if cover.equal else ""
+        found.append(f"{which}{each}")
+    return " and ".join(dict.fromkeys(found))
 
 
 def selected(select: Outputs) -> str:

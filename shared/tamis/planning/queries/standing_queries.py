@@ -256,6 +256,7 @@ def standing_query(
             0,
             feed.read,
             kept=judged.kept.get(feed.stream.name),
+            representation=judged.represented.get(feed.stream.name),
         )
         for feed in judged.layout.feeds
     )
@@ -274,23 +275,12 @@ def standing_query(
         proven=judged.memory.verdict == "bounded",
     )
     partials = partial_aggregation(alert, judged.node, judged.lower, version) if aggregated else None
-    represented = judged.represented
-    return made, [_reader(source, version, partials, represented.get(source.stream)) for source in inputs]
+    return made, [_reader(source, version, partials) for source in inputs]
 
 
-def _reader(
-    source: Input, version: int, partials: PartialAggregation | None, represented: Representation | None
-) -> ReaderInput:
+def _reader(source: Input, version: int, partials: PartialAggregation | None) -> ReaderInput:
     omission = Omission.none("", source.partition_key, source.filter, _NOTHING)
-    return ReaderInput(
-        source,
-        omission,
-        version,
-        max_delay=None,
-        counted=True,
-        partials=partials,
-        representation=represented,
-    )
+    return ReaderInput(source, omission, version, max_delay=None, counted=True, partials=partials)
 
 
 def _streamed(query: Query, catalog: Catalog) -> list[Source]:

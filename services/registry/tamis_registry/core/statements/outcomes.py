@@ -239,7 +239,8 @@ def tell(query: dict[str, Any], state: State, built: Built) -> None:
         stream = read.get(source["alias"], source["stream"])  # watched, where the document has its base
         choice = choices.get(source["alias"]) or choices.get(stream)
         if choice is not None:
-            needs_all = source["omission"]["interval"] is None or source.get("most_omitted") == 0
+            form = source.get("sent", {}).get("form")
+            nothing_omitted = source["omission"]["interval"] is None or source.get("most_omitted") == 0
             source["sharing"] = {
                 "topic": derived_topic(state, choice.topic)
                 if isinstance(choice.topic, str)
@@ -248,9 +249,9 @@ def tell(query: dict[str, Any], state: State, built: Built) -> None:
                 "share_before": choice.before,
                 "share": choice.after,
                 "estimated_from": choice.basis,
-                "reason": choice.reason(needs_all=needs_all),
+                "reason": choice.reason(needs_all=nothing_omitted and form != "representatives"),
             }
-            topic, form = source["sharing"]["topic"], source.get("sent", {}).get("form")
+            topic = source["sharing"]["topic"]
             # Readings that would take fewer bytes may join a topic of partial aggregates that exists.
             if form == "partial aggregates" or (form and topic in partial_topics(built.plan)):
                 sent = sent_to(topic, state, built.plan)

@@ -47,6 +47,10 @@ class TopicEntry(TypedDict):
     ]
     interval: Annotated[int, _INTERVAL]
     max_delay: Annotated[int | None, _MAX_DELAY]
+    representatives: Annotated[
+        str | None,
+        Field(description="What edges keep of the tuples of which they publish representatives; else null"),
+    ]
 
 
 class SharedTopic(TypedDict):

@@ -65,7 +65,7 @@ class Sent(TypedDict):
     limits them.
     """
 
-    form: Literal["partial aggregates", "readings"]
+    form: Literal["partial aggregates", "readings", "representatives"]
     text: Annotated[list[str], Field(description="Sentences for people")]
     topic: NotRequired[Annotated[str, Field(description="Of the registry")]]
     others: NotRequired[

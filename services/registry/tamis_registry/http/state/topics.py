@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from tamis.plan.model import Entry
+from tamis.planning.plan_trees.words import representatives
 from tamis.wording.names import normalized_name, suggest
 from tamis_registry.core.errors import MissingError, lists
 from tamis_registry.core.plan.shared_topics import derived_topic
@@ -69,4 +70,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "sides": entry.sides if entry.interval else None,
         "interval": entry.interval,
         "max_delay": entry.max_delay if entry.interval else None,
+        "representatives": None
+        if entry.representation is None
+        else representatives(entry.representation.covers),
     }
