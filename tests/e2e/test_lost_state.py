@@ -58,7 +58,7 @@ def _kept(fed: FedFleet) -> float:
 
 def _obeyed(fed: FedFleet) -> int:
     """The newest plan that all shards obey."""
-    acks = {ack.shard: ack.plan for ack in map(Ack.from_bytes, fed.records(ACKS)) if ack.shard}
+    acks = {ack.shard: ack.plan for ack in map(Ack.from_bytes, fed.records(ACKS)) if ack.state == "active"}
     return min(acks.values())
 
 

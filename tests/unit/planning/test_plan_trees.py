@@ -79,10 +79,11 @@ def test_plan_as_json() -> None:
                             "subject": "bids",
                             "details": [
                                 {"name": "filter", "text": "item >= 1 AND item <= 9"},
+                                {"name": "representatives", "text": "any tuple for each item"},
                                 {"name": "columns", "text": "item"},
                                 {"name": "topic", "text": "tamis.stream.bids.1"},
                             ],
-                            "keeps": "nothing",
+                            "keeps": "at most 9 representatives in each shard",
                             "bound": None,
                             "inputs": [],
                         }

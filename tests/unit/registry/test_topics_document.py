@@ -52,6 +52,7 @@ def test_readers_have_their_filters_and_edges_the_rule_that_serves_them(made: Ma
             "sides": "above",
             "interval": 20_000_000,
             "max_delay": None,
+            "representatives": None,
         }
     ]
     # The aggregate needs every tuple of air, and has partial aggregates on a topic of its own.
