@@ -77,7 +77,8 @@ def run_in_application_time(
 
 def run_timeless(query: StandingEvaluator, recordings: Mapping[str, Recording]) -> RecordedRun:
     """Run an evaluator with empty state over the recordings of its streams, in the order of their column
-    `_order`, or without it one recording after the other.
+    `_order`, or without it one recording after the other. The files of a stream with event time are taken in
+    the order of their watermarks.
 
     Raises InputError if only some recordings have that column; a recording without tuples needs none.
     """
@@ -112,6 +113,8 @@ def _arrival_order(
         )
     stream_of = np.concatenate([np.full(len(one), i, np.int64) for i, one in enumerate(recordings.values())])
     row = np.concatenate([np.arange(len(one), dtype=np.int64) for one in recordings.values()])
+    if not ordered and len(names) == 1 and recordings[names[0]].stream.time is not None:
+        ordered, orders = names, [recordings[names[0]].reached]
     if ordered:
         arrived = np.argsort(np.concatenate([one for one in orders if one is not None]), kind="stable")
         stream_of, row = stream_of[arrived], row[arrived]

@@ -296,7 +296,7 @@ class GroupsPart:
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups over streams without event time: after each tuple a row for every group whose row changed."""
+    """Groups that don't read event time: after each tuple a row for every group whose row changed."""
 
     streams: tuple[str, ...]
     kept: tuple[StreamColumns, ...]

@@ -25,6 +25,7 @@ from tamis.expressions.nodes import aliases, conjunction
 from tamis.plan.omission import Omission, bare
 from tamis.planning.join_verdict import in_words, judge, read_by
 from tamis.planning.missing_watermarks import lacking
+from tamis.planning.missing_windows import windows_instead
 from tamis.planning.verdict import InputVerdict, Verdict, kept_whole, kind_of, never_a_row, whole_input
 from tamis.query.model import (
     AlertDef,
@@ -218,12 +219,17 @@ def _timeless(definition: AlertDef | DerivedDef, query: TimelessQuery, catalog: 
     memory = lacking(query, catalog, timeless.memory_verdict(query, catalog))
     filtered = [(one, translate(one, catalog).filters) for one in selects_of(query)]
     why = "a tuple without time can't be omitted by its neighbours in time"
+    reason = "streams without time: every tuple counts, whenever it comes"
+    if (in_windows := windows_instead(query, catalog)) is not None:
+        why = "no omission: every tuple counts for the aggregates"
+        reason = "without windows every tuple counts once, when it comes, however late it is"
+        if memory.verdict != "bounded":
+            memory = replace(memory, repairs=(in_windows, *memory.repairs))
     inputs = (
         whole_input(source, conjunction(filters[source.alias]), why)
         for one, filters in filtered
         for source in one.sources
     )
-    reason = "streams without time: every tuple counts, whenever it comes"
     return kept_whole(definition, memory, reason, tuple(inputs))
 
 

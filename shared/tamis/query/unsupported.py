@@ -77,8 +77,6 @@ _COUNT_OVER = (
 
 # Clauses of SELECT by sqlglot's name for them.
 CLAUSES: dict[str, Refusal] = {
-    "group": ("GROUP BY over streams with event time needs windows", USE_WINDOWS),
-    "having": ("HAVING over streams with event time needs windows", USE_WINDOWS),
     "order": ("ORDER BY is not supported: alarms are sent as soon as they arise", "leave ORDER BY out"),
     "limit": ("LIMIT is not supported: a stream has no end", f"leave LIMIT out; {_GREATEST}"),
     "offset": ("OFFSET is not supported: a stream has no end", "leave OFFSET out"),
@@ -150,7 +148,7 @@ def unsupported_function(name: str) -> Refusal | None:
     """The refusal of a function that other systems have; None for any other name."""
     if name in AGGREGATE_FUNCTIONS:
         what = f"the aggregate {name}() is not allowed here"
-        return what, f"put it into SELECT or HAVING; over streams with event time, {USE_WINDOWS}"
+        return what, f"put it into SELECT or HAVING; for windows, {USE_WINDOWS}"
     if name in AGGREGATES:
         return f"the aggregate {name}() is not supported yet", AGGREGATES_USAGE
     if name in ("hop", "tumble", "cumulate", "session"):

@@ -50,7 +50,6 @@ LATER = frozenset(
         "a sum in application time",
         "a comparison in application time",
         "EXISTS: an earlier tuple",
-        "groups over event time without a window",
         "EXISTS of a later tuple, with DISTINCT",
     }
 )

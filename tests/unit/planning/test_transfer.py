@@ -106,7 +106,7 @@ def test_there_are_never_more_rows_than_readings() -> None:
         (f"SELECT window_end, k, max(x) AS most {MINUTE} {EACH}", "WITH (from = 'earliest')", "before"),
         (f"SELECT window_end, k, count(*) AS n {MINUTE} WHERE hot(x) > 1 {EACH}", "", "functions of Python"),
         ("SELECT a.k FROM air a ASOF JOIN wind w ON a.k = w.k AND w.ts <= a.ts", "", "can be the latest"),
-        ("SELECT open, count(*) AS n FROM doors GROUP BY open", "", "streams without time"),
+        ("SELECT open, count(*) AS n FROM doors GROUP BY open", "", "may give a row at once"),
         (
             "SELECT k, max(x) AS most FROM SESSION(air PARTITION BY k, ts, INTERVAL '1' MINUTE)"
             " GROUP BY window_start, window_end, k",

@@ -18,6 +18,7 @@ from tamis.operators.build import operator
 from tamis.operators.contract import CountsLate, Rows, TakesPanes
 from tamis.operators.time_join.filter_dispatch import Dispatch, FilterResults
 from tamis.plan.model import Input, StandingQuery
+from tamis.plan.nodes import Groups
 from tamis.plan.wire import HINT
 from tamis_joiner.core.query_progress import QueryProgress, TakenCuts
 from tamis_joiner.core.records.cut_records import ArrivedCut
@@ -175,7 +176,9 @@ class RunningQuery:
 
     def advance(self, source: Input, frontier: int) -> Found:
         """Advance a topic to its frontier; return the rows that this completes."""
-        if not source.time or frontier <= self.progress.advanced.get(source.topic, BEGINNING_OF_TIME):
+        # Groups don't read the watermark. Nothing that they keep changes, so it needn't be written again.
+        timed = source.time and not isinstance(self.query.node, Groups)
+        if not timed or frontier <= self.progress.advanced.get(source.topic, BEGINNING_OF_TIME):
             return None
         self.progress.advanced[source.topic] = frontier
         self.changed = True

@@ -149,7 +149,7 @@ class Groups:
         return wider
 
     def advance(self, stream: str, watermark: int) -> Rows:
-        """No rows: watermarks have no effect on streams without event time."""
+        """No rows: the watermark isn't read."""
         return self._changes(Matches.none(self._wanted))
 
     def entries(self) -> int:

@@ -7,6 +7,7 @@
 - `lag(x, n)` beyond the history of the stream: it is always NULL.
 - `state IN ('empty', 'emty')`, of which the CHECK of the column admits no 'emty': most often another text was
   meant. A condition without such an alternative is refused, since the query would never have a row.
+- Aggregates over a stream with event time and without windows, which have all readings since the beginning.
 - NOT EXISTS over a stream whose event time may stand still.
 """
 
@@ -29,6 +30,7 @@ from tamis.declarations.watches import WindowFunction
 from tamis.durations import seconds
 from tamis.expressions.nodes import FLIPPED, OPPOSITE, Call, Column, Expr, Literal, Type, columns, substitute
 from tamis.expressions.sql_text import identifier, interval, to_sql
+from tamis.planning.missing_windows import windows_instead
 from tamis.query.model import (
     Catalog,
     GroupByQuery,
@@ -56,6 +58,11 @@ def probable_mistakes(query: Query, catalog: Catalog) -> Iterator[str]:
     yield from _few_readings(query)
     yield from _short_frames(query, streams)
     yield from _beyond_history(streams)
+    if (in_windows := windows_instead(query, catalog)) is not None:
+        yield (
+            "without windows the aggregates have all readings so far. For those of each"
+            f" minute, write {in_windows}"
+        )
 
 
 def _always_true(query: Query, streams: Mapping[str, StreamDef]) -> Iterator[str]:

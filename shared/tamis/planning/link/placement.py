@@ -40,7 +40,7 @@ _WHOLE: Mapping[type[Node], str] = {
     Rows: "streams without time have no panes that end",
     Union: "streams without time have no panes that end",
     Representatives: "streams without time have no panes that end",
-    Groups: "streams without time have no panes that end",
+    Groups: "each of them may give a row at once",
     TimeJoin: "a join needs the readings themselves",
     Nested: "they are read by a query over the rows of others",
 }

@@ -10,7 +10,7 @@ support.
 | `WindowGroupBy` | each group of a window, when the window has ended |
 | `SessionGroupBy` | each group of a session, when the session has ended |
 | `TimelessSelect` | each combination of tuples without event time, when it first holds |
-| `TimelessGroupBy` | each change of a group's row, over tuples without event time |
+| `TimelessGroupBy` | each change of a group's row, whenever the tuples come |
 | `ApplicationTimeSelect` | each combination of any tuples and rows of tables, in order of event time |
 | `TimelessUnion`, `ApplicationTimeUnion` | the rows of several such SELECTs |
 | `NestedQuery` | the rows of a query over rows of other queries |
@@ -174,7 +174,9 @@ class TimelessSelect(BaseQuery):
 
 @dataclass(frozen=True, kw_only=True)
 class TimelessGroupBy(BaseGroupBy):
-    """Aggregates over streams that all have no event time."""
+    """Aggregates over streams that all have no event time, or over one stream whose event time counts as an
+    ordinary column: each tuple counts when it comes.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

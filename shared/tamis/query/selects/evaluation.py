@@ -29,15 +29,17 @@ class Evaluation(Enum):
     """The kind of evaluation of a query, which follows from its streams."""
 
     BY_TIME = auto()  # all streams have event time
-    TIMELESS = auto()  # no stream has event time
+    TIMELESS = auto()  # no stream has event time, or its aggregates don't read it
     APPLICATION_TIME = auto()  # it joins tables, mixes both kinds of streams, or eliminates duplicates
     WINDOWED = auto()  # some stream has windows
     OF_TABLES = auto()  # it reads no stream: only a subquery may do so, and its rows aren't aggregated
 
 
-def evaluation_of(context: Context, scope: FromScope, node: exp.Select, tested: bool) -> Evaluation:
+def evaluation_of(
+    context: Context, scope: FromScope, node: exp.Select, *, tested: bool, aggregated: bool
+) -> Evaluation:
     """The kind of evaluation of the query. A query that reads only tables is reported, unless it is
-    a subquery. `tested`: a test of existence reads a stream.
+    a subquery. `tested`: a test of existence reads a stream. `aggregated`: it has groups or aggregates.
     """
     streams = [context.stream(source) for source, _ in scope.sources]
     windowed = any(source.windowed for source, _ in scope.sources)
@@ -52,11 +54,11 @@ def evaluation_of(context: Context, scope: FromScope, node: exp.Select, tested: 
         return Evaluation.OF_TABLES
     timed = [stream.time is not None for stream in streams if stream is not None]
     # Rows of aggregates come when their windows end, and are taken in order of event time.
-    aggregated = any(source.aggregated is not None for source, _ in scope.sources)
-    mixed = None in streams or len(set(timed)) > 1 or aggregated
+    nested = any(source.aggregated is not None for source, _ in scope.sources)
+    mixed = None in streams or len(set(timed)) > 1 or nested
     if windowed:
         return Evaluation.WINDOWED
-    if not any(timed) and not mixed:
+    if not mixed and (not any(timed) or (aggregated and len(streams) == 1)):
         return Evaluation.TIMELESS
     if mixed or node.args.get("distinct") is not None:
         return Evaluation.APPLICATION_TIME

@@ -32,7 +32,7 @@ from tamis.query.unsupported import CLAUSES, CURRENT_TIMES, DISTINCT_ON, DISTINC
 _ALWAYS_SUPPORTED = ("expressions", "from_", "joins", "where", "with_")
 _OVER = ("windows", "qualify")  # of window functions
 _AROUND = "write it in the query around, which reads a stream, or prepare the rows in the table's file"
-_AGGREGATING = ("group", "having")  # supported over streams without event time, and over windows
+_AGGREGATING = {"group": "GROUP BY", "having": "HAVING"}  # over one stream, windows, or without event time
 
 
 def resolve_select(
@@ -80,8 +80,6 @@ def _resolved(
     series.windows.clause = "SELECT"
     known = all(item.sources for item in scope.items)
     offsets = [offset for _, offset in scope.sources]
-    tested = any(context.stream(one) is not None for one in tests.hidden.sources)
-    evaluation = evaluation_of(context, scope, node, tested) if known else Evaluation.BY_TIME
     aggregates = Aggregates(scope)
     resolver = ExpressionResolver(context, scope, aggregates, series=series)
     outputs = resolve_outputs(context, resolver, scope, node)
@@ -89,6 +87,10 @@ def _resolved(
     conjuncts = None if conjuncts is None or qualified is None else (*conjuncts, *qualified)
     resolver = ExpressionResolver(context, named, aggregates, series=series)
     aggregated = bool(aggregates.first_call or any(node.args.get(key) for key in _AGGREGATING))
+    tested = any(context.stream(one) is not None for one in tests.hidden.sources)
+    evaluation = Evaluation.BY_TIME
+    if known:
+        evaluation = evaluation_of(context, scope, node, tested=tested, aggregated=aggregated)
     if scope.asof and refused_beside_asof(context, node, aggregates.first_call):
         return None
     aggregable = evaluation in (Evaluation.TIMELESS, Evaluation.WINDOWED)
@@ -113,7 +115,7 @@ def _resolved(
         return None
     sources, watched = series.sources(context, [source for source, _ in scope.sources])
     joined = evaluation in (Evaluation.BY_TIME, Evaluation.OF_TABLES) and not asof.joins
-    timeless = evaluation is Evaluation.TIMELESS
+    timeless = evaluation is Evaluation.TIMELESS and grouping is None
     if not tests.check(joined=joined, distinct=distinct is not None, timeless=timeless):
         return None
     clauses = BaseQuery(
@@ -224,8 +226,9 @@ def _supported_distinct(context: Context, distinct: exp.Expr, evaluation: Evalua
 def _refuse_aggregates(
     context: Context, node: exp.Select, aggregates: Aggregates, *, of_tables: bool
 ) -> None:
-    """Report aggregates, GROUP BY and HAVING over streams with event time and without windows, or over tables
-    alone, as one mistake. Not if the query has the current time: then it is meant to find silent keys.
+    """Report aggregates, GROUP BY and HAVING over tables alone, or without windows over a join with event
+    time or over rows of aggregates, as one mistake. Not if the query has the current time: then it is meant
+    to find silent keys.
     """
     if of_tables:
         place = aggregates.first_call or next(node.args[key] for key in _AGGREGATING if node.args.get(key))
@@ -241,20 +244,20 @@ def _refuse_aggregates(
         hint = f"write FROM TUMBLE({item.stream}, {time}, INTERVAL '1' MINUTE) and GROUP BY window_start"
         if item.stream == UNNAMED:
             hint = f"write the subquery as WITH p AS (…) in front, {hint.replace(UNNAMED, 'p')}"
+    of = "joins with event time"
     if len(aggregates.scope.sources) == 1 and source.aggregated is not None:
-        name = aggregates.scope.items[0].alias
+        of, name = "rows of aggregates", aggregates.scope.items[0].alias
         hint = (
             f"group by the window_end of its rows, or write FROM TUMBLE({name}, window_end, INTERVAL '1'"
             f" HOUR) and GROUP BY window_start; give a subquery a name for this: WITH {name} AS (…)"
         )
-    for key in _AGGREGATING:
+    for key, name in _AGGREGATING.items():
         clause = node.args.get(key)
         if clause:
-            context.error_once(CLAUSES[key][0], clause, hint, USE_WINDOWS)
+            context.error_once(f"{name} over {of} needs windows", clause, hint, USE_WINDOWS)
             return
     if aggregates.first_call is not None:
-        what = "aggregates over streams with event time need windows"
-        context.error_once(what, aggregates.first_call, hint, USE_WINDOWS)
+        context.error_once(f"aggregates over {of} need windows", aggregates.first_call, hint, USE_WINDOWS)
 
 
 def _event_time(context: Context, item: FromItem) -> str | None:

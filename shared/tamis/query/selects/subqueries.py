@@ -31,6 +31,7 @@ from tamis.query.model import (
 )
 from tamis.query.syntax.cursor import name_of
 from tamis.query.syntax.dialect import span
+from tamis.query.unsupported import USE_WINDOWS
 from tamis.wording.names import counted
 
 ResolveQuery = Callable[[Context, exp.Expr, int], Query | None]
@@ -125,8 +126,9 @@ def _unsupported(query: Query) -> tuple[str, str] | None:
         case TimelessUnion() | ApplicationTimeUnion():
             return "a subquery with a UNION is not supported yet", "write an alert of its own for each SELECT"
         case TimelessGroupBy():
-            hint = "write the aggregates in the query itself: their rows change, and a stream's tuples can't"
-            return "a subquery with aggregates over streams without time is not supported yet", hint
+            hint = "write the aggregates in the query itself: their rows change, and a stream's tuples can't;"
+            hint += f" for rows of windows, {USE_WINDOWS}"
+            return "a subquery with aggregates and without windows is not supported yet", hint
         case SessionGroupBy():
             hint = "write SESSION in the FROM of the query itself"
             return "a subquery with SESSION is not supported yet", hint

@@ -28,6 +28,7 @@ from tamis.query.statements import options
 from tamis.query.statements.columns import parse_columns
 from tamis.query.statements.statement_input import END_STATEMENT, StatementInput
 from tamis.query.syntax.cursor import Name
+from tamis.query.unsupported import USE_WINDOWS
 
 _EXAMPLE = "write CREATE STREAM name (column TYPE, …, WATERMARK FOR column AS column - INTERVAL '5' SECOND)"
 
@@ -120,8 +121,9 @@ def _unsupported(query: Query) -> tuple[str, str] | None:
             hint = "write EXISTS or NO READING in the alert that reads the stream"
             return "CREATE STREAM … AS with EXISTS or NO READING is not supported yet", hint
         case TimelessGroupBy():
-            hint = "write the aggregates in an alert: their rows change, and a stream's tuples can't"
-            return "CREATE STREAM … AS with aggregates is not supported yet", hint
+            hint = "write the aggregates in an alert: their rows change, and a stream's tuples can't;"
+            hint += f" for rows of windows, {USE_WINDOWS}"
+            return "CREATE STREAM … AS with aggregates and without windows is not supported yet", hint
         case JoinByTime() | TimelessSelect() | ApplicationTimeSelect() | WindowGroupBy():
             if any(output.name == "_" for output in query.select):
                 hint = "choose another name: Tamis uses _ for its own fields in messages"

@@ -264,6 +264,10 @@ class _Parser(BitOperators):
         # sqlglot reads x NOT IS NULL, too.
         if self._index > 1 and self._tokens[self._index - 2].token_type == TokenType.NOT:
             self.raise_error("Expecting an expression", self._prev)
+        # And x IS DISTINCT FROM y IS DISTINCT FROM z.
+        again = self._next if self._curr.token_type == TokenType.NOT else self._curr
+        if isinstance(this, exp.NullSafeEQ | exp.NullSafeNEQ) and again.token_type == TokenType.DISTINCT:
+            self.raise_error("Expecting AND", self._prev)
         return super()._parse_is(this)
 
     def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
