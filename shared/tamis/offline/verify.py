@@ -27,6 +27,7 @@ from tamis.query.model import (
     NestedQuery,
     Query,
     SessionGroupBy,
+    TimelessQuery,
     WindowGroupBy,
 )
 from tamis.recordings.times import date
@@ -109,7 +110,9 @@ def verify(
         recordings, checked = since_begin(alert, everything), since_begin(alert, all_checked)
         if alert.name in standing:
             verdict = _standing(alert, catalog, recordings, checked, progress)
-            verdicts.append(with_lateness(verdict, alert, recordings))
+            # Late readings count, too; but they have no values of window functions and patterns.
+            counted = isinstance(alert.query, TimelessQuery) and not alert.query.watched
+            verdicts.append(verdict if counted else with_lateness(verdict, alert, recordings))
             continue
         definition = definitions[alert.name]
         with progress(f"{alert.name}: the plain join"):

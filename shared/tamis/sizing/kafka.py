@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from tamis.messaging.topics import DAY_MS
 from tamis.operators.time_join.replay import replay
 from tamis.plan.model import Definition, StreamPlan, TopicPlan
+from tamis.plan.nodes import Groups
 from tamis.sizing.figures import Figure, weakest
 from tamis.sizing.fleet import BUSY, Fleet, Part
 from tamis.sizing.load import SECOND
@@ -158,12 +159,12 @@ def _alarm_rate(fleet: Fleet) -> Figure:
         total = sum(one for one in measured if one is not None)
         return Figure(total, "alarms/s", "measured", "alarms of the recordings")
     published = sum(one.value for one in fleet.published.values())
-    return Figure(
-        published * ALARM_SHARE,
-        "alarms/s",
-        "assumed",
-        f"one alarm for {1 / ALARM_SHARE:.0f} published tuples",
-    )
+    source = f"one alarm for {1 / ALARM_SHARE:.0f} published tuples"
+    grouped = [one for one in fleet.plan.standing if isinstance(one.node, Groups)]
+    rows = sum(fleet.published[source.topic].value for one in grouped for source in one.inputs)
+    if grouped:
+        source += ", and one for each tuple of groups without windows"
+    return Figure(published * ALARM_SHARE + rows, "alarms/s", "assumed", source)
 
 
 def _replayed(fleet: Fleet, definition: Definition) -> float | None:

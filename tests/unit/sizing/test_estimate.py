@@ -190,6 +190,17 @@ def test_retained_share_is_measured_by_a_recording() -> None:
     assert (worst.value, worst.basis) == (1.0, "assumed")
 
 
+def test_each_tuple_of_a_group_without_windows_is_an_alarm() -> None:
+    alert = "CREATE ALERT g AS SELECT station, {} FROM {} GROUP BY station{};"
+    counted = STREAM.format("a") + alert.format("count(*) AS n", "a", "")
+    of_minutes = STREAM.format("a") + alert.format(
+        "window_end", "TUMBLE(a, ts, INTERVAL '1' MINUTE)", ", window_end"
+    )
+    alarms = [figures(sized(one), "topic", "tamis.alarms")["alarms"].value for one in (counted, of_minutes)]
+    assert alarms[0] >= 40
+    assert alarms[1] < 1
+
+
 def test_disk_and_traffic_grow_with_retention_replication_outage_and_rate() -> None:
     small = sized(SQL, {"a": Given(Rate(40, SECOND))}, Operation())
     large = sized(
