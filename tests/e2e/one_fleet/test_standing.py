@@ -39,6 +39,9 @@ CREATE STREAM quotes (
 CREATE STREAM levels (
   item INT KEY, level BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
 ) WITH (keys = 11, rate = '1000/s', max_stall = '1 hour');
+CREATE STREAM visitors (
+  item INT KEY, v BIGINT, ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH (keys = 11, rate = '1000/s', max_stall = '1 hour');
 CREATE TABLE lots (id INT, grade BIGINT) WITH (path = '{lots}');
 """
 QUERIES = {
@@ -54,6 +57,9 @@ QUERIES = {
     "traded": """SELECT item, count(*) AS n, sum(price) AS total, max(price) AS dearest,
         count(*) FILTER (WHERE price > 30) AS dear, avg(2 * price + 1) AS mean FROM bids
         WHERE item BETWEEN 1 AND 8 GROUP BY item""",
+    # Groups over event time without windows: late tuples count, too.
+    "visited": """SELECT item, count(*) AS n, sum(v) AS total, max(ts) AS latest FROM visitors
+        WHERE v > 20 GROUP BY item HAVING count(*) > 5""",
     # A self-join that counts: each row as often as it arises.
     "outbid": """SELECT x.item, y.price FROM bids x, bids y
         WHERE x.item = y.item AND x.price = y.price + 30 AND x.item BETWEEN 1 AND 3
@@ -102,6 +108,7 @@ QUERIES = {
     "stocked": """SELECT b.lot, a.price FROM bids b, asks a
         WHERE a.item = b.item AND b.item BETWEEN 1 AND 3 AND b.price = 60 AND a.price < 1""",
 }
+GROUPED = {"traded", "visited"}  # the last row of each group counts
 ALLOWED = {"hoarded", "stocked"}
 ALERTS = "".join(
     f"CREATE ALERT {name} {'WITH (allow_unbounded = true) ' if name in ALLOWED else ''}AS {sql};"
@@ -154,6 +161,7 @@ def expected(tables: Mapping[str, Sequence[Row]]) -> dict[str, Counter[Row]]:
         base.execute("CREATE TABLE asks (item INT, price BIGINT)")
         base.execute("CREATE TABLE quotes (item INT, v BIGINT, ts BIGINT)")
         base.execute("CREATE TABLE levels (item INT, level BIGINT, ts BIGINT)")
+        base.execute("CREATE TABLE visitors (item INT, v BIGINT, ts BIGINT)")
         base.execute("CREATE TABLE lots (id INT, grade BIGINT)")
         for name, rows in tables.items():
             insert(base, name, rows)
@@ -183,6 +191,16 @@ class Readings:
             for at in range(size // 20)
         ]
         _write(directory / "levels.csv", ("item", "level", "ts"), self.levels)
+        # Every third one is up to an hour late.
+        self.visitors = [
+            (
+                self._random.randint(0, 10),
+                self._random.randint(0, 100),
+                START + at * 25_000 - (0 if at % 3 else self._random.randint(0, 3_600_000_000)),
+            )
+            for at in range(size)
+        ]
+        _write(directory / "visitors.csv", ("item", "v", "ts"), self.visitors)
         self.lots = [(self._random.randint(0, 10), grade) for grade in range(12)]
         _write(directory / "lots.csv", ("id", "grade"), self.lots)
 
@@ -218,13 +236,14 @@ def rows_of(records: Sequence[dict[str, Any]]) -> dict[str, Counter[Row]]:
     for record in once.values():
         if record["alert"] not in QUERIES:
             continue
-        if record["alert"] == "traded":
-            before = last.get(tuple(record["key"]))
-            if before is None or before["number"] < record["number"]:
-                last[tuple(record["key"])] = record
+        if record["alert"] in GROUPED:
+            group = record["alert"], *record["key"]
+            if group not in last or last[group]["number"] < record["number"]:
+                last[group] = record
         else:
             found[record["alert"]][tuple(record["row"].values())] += 1
-    found["traded"] = Counter(tuple(record["row"].values()) for record in last.values())
+    for (name, *_), record in last.items():
+        found[name][tuple(record["row"].values())] += 1
     return found
 
 
@@ -237,6 +256,7 @@ sources:
   - {{name: asks, kind: file, path: asks.csv, stream: asks}}
   - {{name: quotes, kind: file, path: quotes.csv, stream: quotes, speed: 5}}
   - {{name: levels, kind: file, path: levels.csv, stream: levels, speed: 5}}
+  - {{name: visitors, kind: file, path: visitors.csv, stream: visitors, speed: 5}}
 batch: {{rows: 200}}
 """
     )
@@ -256,7 +276,9 @@ batch: {{rows: 200}}
             readings.send(bootstrap, 500)
             killed.start()
         readings.send(bootstrap, 500)
-        tables = {name: getattr(readings, name) for name in ("bids", "asks", "quotes", "levels", "lots")}
+        tables = {
+            name: getattr(readings, name) for name in ("bids", "asks", "quotes", "levels", "visitors", "lots")
+        }
         wanted = expected(tables)
         deadline = time.monotonic() + SECONDS
         found, records = alarms(bootstrap)
@@ -278,6 +300,7 @@ batch: {{rows: 200}}
         kept = joined.by("tamis_query_state_tuples", "query")
         assert 0 < levelled <= bounds["levelled"]
         assert kept["paired"] <= bounds["paired"]
+        assert 0 < kept["visited"] <= bounds["visited"] == 11
         assert 0 < kept["outweighed"] <= bounds["outweighed"] == 24
         # What queries keep is reported with the frontiers, one batch behind the alarms.
         deadline = time.monotonic() + SECONDS
