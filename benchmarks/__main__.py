@@ -41,6 +41,7 @@ NAMES = (
     "bounded.deciding",
     "bounded.evaluating",
     "bounded.representing",
+    "bounded.publishing",
     "bounded.counting",
     "constraints.projection",
     "constraints.operations",

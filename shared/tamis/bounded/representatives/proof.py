@@ -103,5 +103,5 @@ def _represented(query: TimelessSelect, catalog: Catalog) -> Represented | NotRe
 
 
 def _filters(alias: str, parts: Sequence[Expr], limits: Limits) -> tuple[Expr, ...]:
-    own = [part for part in parts if aliases(part) == {alias}]
+    own = [part for part in parts if aliases(part) <= {alias}]
     return tuple(dict.fromkeys((*own, *limits.conditions(alias))))

@@ -317,7 +317,7 @@ def _filter(query: Query, alias: str, known: set[str]) -> Expr | None:
         part
         for conjunct in query.conjuncts
         for part in flatten_and(conjunct.expr)
-        if aliases(part) == {alias} and {c.name for c in columns(part)} <= known
+        if aliases(part) <= {alias} and {c.name for c in columns(part)} <= known
     ]
     return bare(conjunction(tuple(dict.fromkeys(parts))))
 
