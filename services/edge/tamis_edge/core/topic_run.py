@@ -14,13 +14,13 @@ from tamis.identity_diff import identity_diff
 from tamis.messaging.schemas.tuple_schema import ValueSchema
 from tamis.omission.columns import Floats, Int64s
 from tamis.omission.exact_ranks import ExactRanks
+from tamis.operators.representatives.sent_tuples import Representatives
 from tamis.operators.time_join.filter_dispatch import Bools
 from tamis.operators.time_join.key_table import KeyTable
 from tamis.operators.time_join.tuple_entries import Matches, Offer, OmissionRule, compared, matches
 from tamis.plan.model import Entry, TopicPlan
 from tamis.telemetry.logs import get_logger
 from tamis_edge.core.records import MessageKeys
-from tamis_edge.core.representatives import Representatives
 from tamis_edge.core.rows import Batch, Rows
 
 
@@ -251,7 +251,7 @@ class TopicRun:
             first = int(np.searchsorted(batch.offsets, read_before))
             at_once.append(ids[:first][matches.represented[:, :first].any(axis=0)])
             for one, passing in zip(self._represented.values(), matches.represented, strict=True):
-                at_once.append(ids[one.publish(batch, first + np.flatnonzero(passing[first:]))])
+                at_once.append(ids[one.publish(batch.columns, first + np.flatnonzero(passing[first:]))])
         for group in self._groups.values():
             # One row for each match of a tuple and an entry, tuple by tuple.
             mine = (

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tamis.expressions.evaluate import evaluate, holds
 from tamis.expressions.vectors import Vector
 from tamis.omission.exact_ranks import ExactRanks
+from tamis.operators.representatives.sent_tuples import Representatives
 from tamis.operators.time_join.decided_rows import all_passed, ends, times_of, waits
 from tamis.operators.time_join.existence import existing_rows, row_inputs, tests_existence
 from tamis.operators.time_join.filter_dispatch import Dispatch
@@ -63,7 +64,7 @@ def retained_rows(topic: TopicPlan, recording: Recording) -> NDArray[np.bool_]:
         concerned = matches(
             topic.partition_key,
             recording.columns,
-            holds[[filters.row(entry.filter) for entry in entries if entry.interval == 0]],
+            holds[[filters.row(entry.filter) for entry in entries if _whole(entry)]],
             holds[[filters.row(entry.filter) for entry in omitting]],
             [entry.null_keys for entry in omitting],
         )
@@ -72,7 +73,15 @@ def retained_rows(topic: TopicPlan, recording: Recording) -> NDArray[np.bool_]:
         for entry, offered in zip(omitting, in_time.offered, strict=True):
             rows = np.flatnonzero(offered)
             keep[rows[_retained(entry, recording, rows)]] = True
+        for entry in entries:
+            if entry.representation is not None:
+                passing = np.flatnonzero(holds[filters.row(entry.filter)])
+                keep[Representatives(entry.representation).publish(recording.columns, passing)] = True
     return keep
+
+
+def _whole(entry: Entry) -> bool:
+    return entry.interval == 0 and entry.representation is None
 
 
 def replay(

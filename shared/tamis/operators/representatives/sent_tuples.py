@@ -7,19 +7,19 @@ published before it. So the rows of the joiner are those over all tuples, after 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
 
-from tamis.expressions.nodes import Column, columns
-from tamis.expressions.vectors import Columns
+from tamis.expressions.nodes import columns
+from tamis.expressions.vectors import Columns, Vector
 from tamis.omission.columns import Int64s
 from tamis.operators.representatives.inequations import Inequations
 from tamis.operators.representatives.synopsis import Extremes, Synopsis, meeting
 from tamis.plan.model import Representation
 from tamis.plan.nodes import Cover
 from tamis.telemetry.logs import get_logger
-from tamis_edge.core.rows import Batch
 
 _log = get_logger("edge.representatives")
 
@@ -37,16 +37,15 @@ class Representatives:
     def __len__(self) -> int:
         return sum(len(synopsis) for _, synopsis in self._synopses or ())
 
-    def publish(self, batch: Batch, passing: Int64s) -> Int64s:
-        """The rows to publish of those that pass the entry's filter, which come in this order."""
+    def publish(self, tuples: Mapping[str, Vector], passing: Int64s) -> Int64s:
+        """The rows of tuples to publish of those that pass the entry's filter, which come in this order."""
         if self._synopses is None or not len(passing):
             return passing
-        read = {column: batch.columns[column.name].take(passing) for column in self._read}
-        tuples: Columns = {(column.alias, column.name): vector for column, vector in read.items()}
+        read: Columns = {("", name): tuples[name].take(passing) for name in self._read}
         published = np.zeros(len(passing), np.bool_)
         for cover, synopsis in self._synopses:
-            at = np.flatnonzero(meeting(cover.conditions, tuples, len(passing)))
-            own = {name: vector.take(at) for name, vector in tuples.items()}
+            at = np.flatnonzero(meeting(cover.conditions, read, len(passing)))
+            own = {name: vector.take(at) for name, vector in read.items()}
             published[at[synopsis.change(own, len(at))]] = True
             synopsis.keep(())
         if len(self) > self._representation.most:
@@ -57,10 +56,10 @@ class Representatives:
         return passing[published]
 
     @cached_property
-    def _read(self) -> tuple[Column, ...]:
+    def _read(self) -> tuple[str, ...]:
         return tuple(
             dict.fromkeys(
-                column
+                column.name
                 for cover in self._representation.covers
                 for expr in (*cover.equal, cover.value, *cover.unequal, *cover.conditions)
                 if expr is not None
