@@ -85,7 +85,8 @@ class TableJoin:
 @dataclass(frozen=True)
 class Computed:
     """A column that is computed from others before it is grouped or aggregated. `source`: the alias that it
-    has, or, without event time, the stream of which it is a further column.
+    has, or, without event time, the stream of which it is a further column. Of represented sources it is an
+    alias, and the expression may have columns of several of them.
     """
 
     source: str
@@ -250,6 +251,7 @@ class Cover:
     Of the tuples that meet `conditions` and have equal values of `equal`, the one with the greatest (`least`:
     the least) value is kept; of equal ones, and without `value`, the first. Conditions `a != b` with other
     sources have their own side in `unequal`: then as many tuples are kept as are needed for any other sides.
+    With `most` so many tuples with the greatest values are kept, which is enough to count up to this number.
     """
 
     equal: tuple[Expr, ...]
@@ -257,6 +259,7 @@ class Cover:
     least: bool = False
     unequal: tuple[Expr, ...] = ()
     conditions: tuple[Expr, ...] = ()
+    most: int = 1
 
 
 @dataclass(frozen=True)
@@ -296,12 +299,15 @@ class GroupsPart:
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups that don't read event time: after each tuple a row for every group whose row changed."""
+    """Groups that don't read event time: after each tuple a row for every group whose row changed.
+    `represented`: in place of parts, the sources of which only tuples are kept that stand for all others.
+    """
 
     streams: tuple[str, ...]
     kept: tuple[StreamColumns, ...]
     parts: tuple[GroupsPart, ...]
     grouping: Grouping
+    represented: tuple[RepresentedSource, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,66 +1,41 @@
-"""Evaluator of a query of which only representatives are kept."""
+"""Evaluator of a DISTINCT query of which only representatives are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.expressions.evaluate import evaluate
-from tamis.expressions.json_form import to_json
-from tamis.expressions.vectors import Columns, Vector
 from tamis.operators.contract import Batch, Rows
-from tamis.operators.representatives.inequations import Inequations
-from tamis.operators.representatives.synopsis import Extremes, Synopsis, meeting
+from tamis.operators.representatives.join import RepresentedJoin
 from tamis.operators.row_store import DistinctRows
 from tamis.operators.state import pack_state, unpack_state
-from tamis.operators.windows.row_joins import RowIndex, joined
 from tamis.plan import nodes
-
-Ints = NDArray[np.int64]
-
-# The most combinations of tuples of one part of a batch, if all of them change a synopsis of one group.
-_COMBINATIONS = 4_000_000
-
-Name = tuple[str, str]
-# The place of a tuple in its batch is one more column of what is joined.
-_PLACE: Name = ("", "")
 
 
 class Representatives:
     """A query with DISTINCT over several sources.
 
-    A tuple that doesn't change a synopsis completes no row that wasn't given before: another tuple stands for
-    it in every row. So only the others are joined, with what was kept before and with each other.
+    A tuple that isn't joined completes no row that wasn't given before.
     """
 
     def __init__(self, node: nodes.Representatives) -> None:
-        self._sources = [_Source(one) for one in node.sources]
         self.streams = frozenset(one.stream for one in node.sources)
-        self._select, self._given = node.select, DistinctRows()
-        count = len(self._sources)
-        self._part = count * int(_COMBINATIONS ** (1 / count))
+        self._names = [name for name, _ in node.select]
+        self._join = RepresentedJoin(node.sources, [expr for _, expr in node.select])
+        self._given = DistinctRows()
 
     def take(self, stream: str, batch: Batch, rows: int) -> Rows:
         """The new rows that the tuples complete."""
         return self.take_interleaved({stream: batch}, np.zeros(rows, np.int64))
 
-    def take_interleaved(self, batches: Mapping[str, Batch], of: Ints) -> Rows:
+    def take_interleaved(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Rows:
         """The new rows that interleaved tuples complete, in the order of these tuples."""
-        places = {name: np.flatnonzero(of == number) for number, name in enumerate(batches)}
-        read = [source for source in self._sources if source.stream in batches]
         parts = [self._none()]
-        for first in range(0, len(of), self._part):
-            for source in read:
-                own = places[source.stream]
-                at = slice(*np.searchsorted(own, [first, first + self._part]).tolist())
-                source.change(batches[source.stream], at, own[at])
-            if any(len(source.places) for source in read):
-                parts.append(self._completed())
-                for source in read:
-                    source.keep()
+        for places, values in self._join.take(batches, of):
+            rows = Rows(dict(zip(self._names, values, strict=True)), places)
+            parts.append(rows.take(self._given.new(values)))
         return Rows.concat(parts)
 
     def advance(self, stream: str, watermark: int) -> Rows:
@@ -69,142 +44,21 @@ class Representatives:
 
     def entries(self) -> int:
         """The number of kept tuples, and of rows that DISTINCT remembers."""
-        kept = (len(synopsis) for source in self._sources for synopsis in source.synopses)
-        return sum(kept) + len(self._given.rows)
+        return self._join.entries + len(self._given.rows)
 
     def dump(self) -> bytes:
         """The kept tuples and the rows that were given, as JSON."""
-        kept = [source.dumped() for source in self._sources]
-        return pack_state(self._form(), [kept, self._given.dumped()])
+        return pack_state(self._form(), [self._join.dumped(), self._given.dumped()])
 
     def load(self, state: bytes) -> None:
         """Restore a dumped state. Raises RefusedError for the state of another query or version."""
         kept, given = unpack_state(state, self._form())
-        for source, own in zip(self._sources, kept, strict=True):
-            source.restore(own)
+        self._join.restore(kept)
         self._given.restore(given)
 
     def _form(self) -> list[object]:
-        return ["representatives", *(source.form() for source in self._sources)]
+        return ["representatives", *self._join.form()]
 
     def _none(self) -> Rows:
-        columns = {name: one for source in self._sources for name, one in source.nothing().items()}
-        return Rows(self._selected(columns, 0), np.zeros(0, np.int64))
-
-    def _selected(self, columns: Columns, size: int) -> dict[str, Vector]:
-        return {name: evaluate(expr, columns, size) for name, expr in self._select}
-
-    def _completed(self) -> Rows:
-        """The new rows of the changing tuples, in the order of the tuples that complete them."""
-        found = [
-            Rows(self._selected(columns, len(places)), places)
-            for number, source in enumerate(self._sources)
-            for places, columns in self._joined(number, source.steps, source.places, source.changing)
-        ]
-        rows = Rows.concat([self._none(), *found])
-        rows = rows.take(np.argsort(rows.completed, kind="stable"))
-        return rows.take(self._given.new(list(rows.columns.values())))
-
-    def _joined(
-        self, number: int, steps: Sequence[nodes.JoinStep], places: Ints, columns: Columns
-    ) -> Iterator[tuple[Ints, Columns]]:
-        """The combinations of changing tuples of the source `number` with tuples of the others: for each the
-        place of its last tuple, and all columns. Of the sources before it the changing tuples count, too, and
-        so each combination arises once.
-        """
-        if not len(places):
-            return
-        if not steps:
-            yield places, columns
-            return
-        step, *others = steps
-        other = next(place for place, one in enumerate(self._sources) if one.alias == step.alias)
-        own_places, own = self._sources[other].tuples(changing=other < number)
-        key = [evaluate(expr, own, len(own_places)) for expr in step.own]
-        rows = {**own, _PLACE: Vector(own_places)}
-        for at, found in joined(step, RowIndex(key, len(own_places)), columns, len(places), rows):
-            left = {name: vector for name, vector in found.items() if name != _PLACE}
-            yield from self._joined(number, others, np.maximum(places[at], found[_PLACE].data), left)
-
-
-class _Source:
-    """The tuples of one source: those that are kept, and those of a batch that change what is kept.
-
-    `places` are the places in the batch of the changing tuples, ascending, and `changing` their columns.
-    """
-
-    def __init__(self, node: nodes.RepresentedSource) -> None:
-        self.alias, self.stream, self.steps = node.alias, node.stream, node.steps
-        self._filter, self._names = node.filter, [name for name, _ in node.columns]
-        self._types = [kind for _, kind in node.columns]
-        self._covers = node.covers
-        self.synopses: list[Synopsis] = [
-            (Inequations if cover.unequal else Extremes)(cover, self._types) for cover in node.covers
-        ]
-        self.places = np.zeros(0, np.int64)
-        self.changing: Columns = self.nothing()
-        self._changed: list[list[Vector]] = []  # the columns of the tuples that change each synopsis
-
-    def change(self, batch: Batch, at: slice, places: Ints) -> None:
-        """Find the changing tuples among those of a batch in `at`, which stand at `places`."""
-        read = {(self.alias, name): vector.take(at) for name, vector in batch.items()}
-        columns = {(self.alias, name): read[self.alias, name] for name in self._names}
-        passing = meeting(self._filter, read, len(places))
-        found = []
-        for cover, synopsis in zip(self._covers, self.synopses, strict=True):
-            own = meeting(cover.conditions, read, len(places)) & passing
-            at_own = np.flatnonzero(own)
-            found.append(at_own[synopsis.change(_taken(columns, at_own), len(at_own))])
-        changed = np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
-        self.places, self.changing = places[changed], _taken(columns, changed)
-        self._changed = [list(_taken(columns, one).values()) for one in found]
-
-    def keep(self) -> None:
-        """Keep the changing tuples."""
-        for synopsis, changed in zip(self.synopses, self._changed, strict=True):
-            synopsis.keep(changed)
-        self.places, self.changing, self._changed = np.zeros(0, np.int64), self.nothing(), []
-
-    def tuples(self, *, changing: bool) -> tuple[Ints, Columns]:
-        """The kept tuples, and with `changing` the changing ones besides: their places in the batch, -1 for
-        those that were kept before, and their columns.
-        """
-        parts = [synopsis.kept() for synopsis in self.synopses]
-        count = sum(map(len, self.synopses))
-        if changing:
-            parts.append(list(self.changing.values()))
-        columns = [Vector.concat(one) for one in zip(*parts, strict=True)]
-        before = np.full(count, -1, np.int64)
-        return np.concatenate([before, self.places] if changing else [before]), self._named(columns)
-
-    def nothing(self) -> dict[Name, Vector]:
-        """The columns without tuples."""
-        return self._named([Vector.from_list([], kind) for kind in self._types])
-
-    def _named(self, vectors: Sequence[Vector]) -> dict[Name, Vector]:
-        return {(self.alias, name): one for name, one in zip(self._names, vectors, strict=True)}
-
-    def form(self) -> list[object]:
-        """The form that a state must have."""
-        columns = [[name, str(kind)] for name, kind in zip(self._names, self._types, strict=True)]
-        return [self.stream, columns, [_cover_form(cover) for cover in self._covers]]
-
-    def dumped(self) -> list[Any]:
-        """The kept tuples of each synopsis, as JSON."""
-        return [[len(one), [vector.to_list() for vector in one.kept()]] for one in self.synopses]
-
-    def restore(self, dumped: Sequence[Any]) -> None:
-        """Restore dumped tuples: each of them belongs into its synopsis again."""
-        for synopsis, (size, values) in zip(self.synopses, dumped, strict=True):
-            vectors = [Vector.from_list(v, kind) for v, kind in zip(values, self._types, strict=True)]
-            synopsis.change(self._named(vectors), size)
-            synopsis.keep(vectors)
-
-
-def _cover_form(cover: nodes.Cover) -> list[object]:
-    exprs = [*cover.equal, None, cover.value, None, *cover.unequal, None, *cover.conditions]
-    return [cover.least, *(None if one is None else to_json(one) for one in exprs)]
-
-
-def _taken(columns: Columns, at: Ints) -> dict[Name, Vector]:
-    return {name: vector.take(at) for name, vector in columns.items()}
+        places, values = self._join.nothing()
+        return Rows(dict(zip(self._names, values, strict=True)), places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from tamis.operators.synopses.columns import Ints, Mask, parts_of
 from tamis.operators.synopses.row_numbering import RowNumbering, firsts, grown
 from tamis.operators.timeless.alternatives import alternatives
 from tamis.operators.timeless.matches import Alternative, Matches, Wanted
+from tamis.operators.timeless.represented import RepresentedMatches
 from tamis.plan import nodes
 
 
@@ -108,6 +109,8 @@ class Groups:
         for part in node.parts:
             wanted = self._wanted_of(part)
             self._runs += [(wanted, run) for run in alternatives(part.matching, self._kept, wanted)]
+        # In place of the other runs.
+        self._represented = RepresentedMatches(node, self._wanted) if node.represented else None
         self._texts: TextCodes = {}
         self._numbers = RowNumbering(2 * len(grouping.by))
         self._keys = Store([one.type for one in grouping.by])
@@ -133,10 +136,18 @@ class Groups:
         """Count the rows that interleaved tuples complete; returns the new rows of the groups that each tuple
         changed.
         """
-        if self._grouping.computed:
-            batches = self._with_values(batches, of)
-        found = [self._filled(wanted, run.take(batches, of)) for wanted, run in self._runs]
-        return self._changes(Matches.merged(found or [Matches.none(self._wanted)]))
+        changes = [self._changes(one) for one in self._matches(batches, of)]
+        return Rows.concat(changes or [self._changes(Matches.none(self._wanted))])
+
+    def _matches(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Iterator[Matches]:
+        """The rows under SELECT that the tuples complete, for one part of the tuples after the other."""
+        if self._represented is not None:
+            yield from self._represented.take(batches, of)
+        elif self._runs:
+            if self._grouping.computed:
+                batches = self._with_values(batches, of)
+            found = [self._filled(wanted, run.take(batches, of)) for wanted, run in self._runs]
+            yield Matches.merged(found)
 
     def _with_values(self, batches: Mapping[str, Batch], of: NDArray[np.int64]) -> Mapping[str, Batch]:
         """The batches with the values of computed columns."""
@@ -160,7 +171,10 @@ class Groups:
         own = np.zeros(groups, np.int64)
         for values in self._values.values():
             own += values.counts(groups)
-        return sum(run.entries for _, run in self._runs) + int(np.maximum(own, 1).sum())
+        return sum(run.entries for run in self._kept_by()) + int(np.maximum(own, 1).sum())
+
+    def _kept_by(self) -> Sequence[Alternative | RepresentedMatches]:
+        return [run for _, run in self._runs] if self._represented is None else [self._represented]
 
     def dump(self) -> bytes:
         """The entries of all alternatives and the groups, as JSON."""
@@ -172,12 +186,12 @@ class Groups:
             [one.dumped() for one in self._values.values()],
             self._group_rows.dumped(groups),
         ]
-        return pack_state(self._form(), [[run.dumped() for _, run in self._runs], kept])
+        return pack_state(self._form(), [[run.dumped() for run in self._kept_by()], kept])
 
     def load(self, state: bytes) -> None:
         """Restore a dumped state. Raises RefusedError for the state of another query or version."""
         runs, (rows, keys, accumulators, values, shown) = unpack_state(state, self._form())
-        for (_, run), kept in zip(self._runs, runs, strict=True):
+        for run, kept in zip(self._kept_by(), runs, strict=True):
             run.restore(kept)
         self._keys.restore(keys, len(rows))
         self._numbered(self._keys.all(), len(rows))
@@ -199,7 +213,8 @@ class Groups:
             ]
             for one in self._grouping.aggregates
         ]
-        return ["groups", calls, len(self._runs), dict(sorted(self._kept.names.items()))]
+        kept = [] if self._represented is None else [self._represented.form()]
+        return ["groups", calls, len(self._runs), dict(sorted(self._kept.names.items())), *kept]
 
     def _wanted_of(self, part: nodes.GroupsPart) -> Wanted:
         """The columns and partial aggregates that one part of the query provides."""
