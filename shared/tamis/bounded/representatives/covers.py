@@ -41,16 +41,27 @@ _MOST_INEQUATIONS = 4
 
 @dataclass(frozen=True)
 class CountedCover:
-    """A cover, the most tuples that it keeps, and what it keeps, for people."""
+    """A cover, the most tuples that it keeps, and what it keeps, for people. `limited`: those of its equal
+    expressions that other sources or SELECT read.
+    """
 
     cover: Cover
     factors: tuple[Factor, ...]
     said: str
+    limited: tuple[Expr, ...] = ()
 
     @property
     def count(self) -> float:
         """The most tuples."""
         return math.prod(factor.count for factor in self.factors)
+
+    def times(self, most: int) -> CountedCover:
+        """So many tuples in place of one, of those that don't differ in anything but their order."""
+        if most == 1:
+            return self
+        cover = replace(self.cover, most=most)
+        said = self.said.replace("one tuple", f"{most} tuples", 1)
+        return replace(self, cover=cover, factors=(*self.factors, Factor(most, "tuples to count")), said=said)
 
 
 @dataclass(frozen=True)
@@ -246,6 +257,7 @@ class Covers:
                 Cover(equal, order.value, least, unequal, conditions),
                 tuple(factors),
                 _said(named, order, least, unequal),
+                own.fixed,
             )
             for least in order.least
         )

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from tamis.bounded.examples.proof import WrittenProof, proof_as_written
 from tamis.bounded.memory import EMPTY, Memory, not_proven
-from tamis.bounded.representatives.proof import THEOREM, Represented, represented
+from tamis.bounded.representatives.aggregates import over_several
+from tamis.bounded.representatives.proof import THEOREM, Represented, every_tuple, represented
 from tamis.bounded.representatives.staircase import staircase
 from tamis.bounded.timeless import messages
 from tamis.bounded.timeless.aggregates import having_caveat, subqueries
@@ -23,6 +24,7 @@ from tamis.bounded.timeless.repairs import Branch, repairs
 from tamis.bounded.timeless.translate import Translation, translate
 from tamis.bounded.timeless.witness import tuples_of
 from tamis.difference_bounds import Closure
+from tamis.expressions.sql_text import to_sql
 from tamis.operators.synopses.bound import terms
 from tamis.operators.synopses.decide import Violation, theorem, violations
 from tamis.plan.conjunction import Conjunction
@@ -53,24 +55,26 @@ def memory_verdict(query: TimelessQuery, catalog: Catalog) -> Memory:
     if isinstance(query, TimelessUnion):
         return _union(query, catalog)
     known = _by_differences(query, catalog)
-    if not isinstance(query, TimelessSelect) or known.verdict == "unbounded":
+    if known.verdict == "unbounded":
         return known
     found = represented(query, catalog)
     if isinstance(found, Represented):
         return known if _as_small(known, found) else found.memory()
     if known.verdict == "unknown" and (made := staircase(query, catalog)) is not None:
-        return Memory("unbounded", None, "", THEOREM, found.reason, (), made.scenario())
+        return Memory("unbounded", None, "", THEOREM, found.reason or made.reason, (), made.scenario())
     if known.verdict == "unknown" and found.reason:
         return replace(known, reason=f"not proven: {found.reason}")
     return known
 
 
-def chosen_representatives(query: TimelessSelect, catalog: Catalog) -> Represented | None:
+def chosen_representatives(query: _Select, catalog: Catalog) -> Represented | None:
     """The representatives by which a query is evaluated; None if it is evaluated by differences."""
     found = represented(query, catalog)
-    if not isinstance(found, Represented) or _as_small(_by_differences(query, catalog), found):
-        return None
-    return found
+    if isinstance(found, Represented):
+        return None if _as_small(_by_differences(query, catalog), found) else found
+    if isinstance(query, TimelessGroupBy) and any(over_several(query)):
+        return every_tuple(query)
+    return None
 
 
 def _as_small(known: Memory, found: Represented) -> bool:
@@ -78,6 +82,9 @@ def _as_small(known: Memory, found: Represented) -> bool:
 
 
 def _by_differences(query: _Select, catalog: Catalog) -> Memory:
+    if isinstance(query, TimelessGroupBy) and (several := next(over_several(query), None)) is not None:
+        reason = f"not proven: {to_sql(several)} is over several streams, and counts don't give its values"
+        return Memory("unknown", None, "", THEOREM, reason)
     catalog = with_computed(catalog, query)
     translations = _translations(query, catalog)
     if any(one.contradiction is not None or not branches for one, branches in translations):
@@ -99,6 +106,8 @@ def proof_of(query: TimelessQuery, catalog: Catalog) -> Proof | None:
             return proof_of(query.members[place], catalog)
         written = _union_as_written(query, catalog)
         return None if written is None else written[1]
+    if isinstance(query, TimelessGroupBy) and any(over_several(query)):
+        return None
     catalog = with_computed(catalog, query)
     failing = _failing([branch for _, own in _translations(query, catalog) for branch in own])
     proved = _proved(query, catalog, failing)

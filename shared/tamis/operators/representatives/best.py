@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 class Best:
-    """The tuples with the greatest or the least values of each group, at most `Cover.most`."""
+    """The tuples with the greatest or the least values of each group, at most `Cover.most`, or all tuples."""
 
     def __init__(self, cover: Cover, types: Sequence[Type]) -> None:
         self._cover, self._rows = cover, Store(types)
@@ -42,10 +42,10 @@ class Best:
         groups = self._numbers.of(group_rows(self._cover.equal, columns, size, self._codes)[at])
         self._heaps += ([] for _ in range(len(self._numbers) - len(self._heaps)))
         found, self._places = [], []
-        end = len(self._rows)
+        end, most = len(self._rows), self._cover.most
         for own, lead, group in zip(at.tolist(), leads.tolist(), groups.tolist(), strict=True):
             heap = self._heaps[group]
-            if len(heap) < self._cover.most:
+            if most is None or len(heap) < most:
                 heapq.heappush(heap, (lead, end))
                 self._places.append(end)
                 end += 1

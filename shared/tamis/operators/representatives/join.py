@@ -191,14 +191,14 @@ class _Source:
 
 
 def _synopsis(cover: nodes.Cover, types: Sequence[Type]) -> Synopsis:
-    if cover.most > 1:
+    if cover.most != 1:
         return Best(cover, types)
     return (Inequations if cover.unequal else Extremes)(cover, types)
 
 
 def _cover_form(cover: nodes.Cover) -> list[object]:
     exprs = [*cover.equal, None, cover.value, None, *cover.unequal, None, *cover.conditions]
-    most = [cover.most] if cover.most > 1 else []
+    most = [cover.most] if cover.most != 1 else []
     return [cover.least, *most, *(None if one is None else to_json(one) for one in exprs)]
 
 

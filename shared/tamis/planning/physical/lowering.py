@@ -14,7 +14,7 @@ from tamis.operators.contract import StandingEvaluator
 from tamis.plan import nodes
 from tamis.planning.physical.application_time import application_time
 from tamis.planning.physical.time_joins import latest_values, time_join
-from tamis.planning.physical.timeless import groups, representatives, rows, union
+from tamis.planning.physical.timeless import groups, representatives, represented_groups, rows, union
 from tamis.planning.physical.windows import sessions, windows
 from tamis.query.model import (
     AlertDef,
@@ -58,7 +58,8 @@ def lowered(query: Query, catalog: Catalog) -> nodes.Node | None:
             found = chosen_representatives(query, catalog)
             return rows(query, catalog) if found is None else representatives(query, found, catalog)
         case TimelessGroupBy():
-            return groups(query, catalog)
+            found = chosen_representatives(query, catalog)
+            return groups(query, catalog) if found is None else represented_groups(query, found, catalog)
         case TimelessUnion():
             return union(query, catalog)
         case ApplicationTimeSelect() | ApplicationTimeUnion():

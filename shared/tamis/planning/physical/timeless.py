@@ -11,11 +11,11 @@ from tamis.bounded.timeless.aggregates import Subquery, subqueries
 from tamis.bounded.timeless.minimised_alternatives import Minimal, conditions, decided_translation, minimal
 from tamis.bounded.timeless.translate import Translation
 from tamis.declarations.aggregates import Aggregate
-from tamis.expressions.nodes import Column, aliases, columns
+from tamis.expressions.nodes import Column, Expr, aliases, columns
 from tamis.plan import nodes
 from tamis.plan.conjunction import Extreme
 from tamis.planning.physical.time_joins import join_steps, outputs
-from tamis.query.computed_columns import computed_by_stream, with_computed
+from tamis.query.computed_columns import computed_by_stream, meaning, with_computed
 from tamis.query.model import Catalog, Query, TimelessGroupBy, TimelessSelect, TimelessUnion
 
 
@@ -39,10 +39,32 @@ def union(query: TimelessUnion, catalog: Catalog) -> nodes.Union:
 
 def representatives(query: TimelessSelect, found: Represented, catalog: Catalog) -> nodes.Representatives:
     """The node of a query with DISTINCT of which representatives are kept."""
+    shown = [output.expr for output in query.select]
+    return nodes.Representatives(_represented(found, shown, catalog), outputs(query))
+
+
+def represented_groups(query: TimelessGroupBy, found: Represented, catalog: Catalog) -> nodes.Groups:
+    """The node of a query with aggregates of which representatives are kept."""
+    grouping = query.grouping
+    aggregated = [one.column for one in grouping.aggregates if one.column is not None]
+    shown = [meaning(column, query) for column in (*grouping.by, *aggregated)]
+    computed = tuple(
+        nodes.Computed(alias, one.name, meaning(Column(alias, one.name, one.type), query))
+        for alias, one in grouping.computed
+    )
+    made = nodes.Grouping(grouping.by, grouping.aggregates, outputs(query), grouping.having, computed)
+    return nodes.Groups(_streams(query), (), (), made, _represented(found, shown, catalog))
+
+
+def _represented(
+    found: Represented, shown: Iterable[Expr], catalog: Catalog
+) -> tuple[nodes.RepresentedSource, ...]:
+    """The sources of which representatives are kept. `shown`: what is computed of their combinations."""
+    query = found.query
     order = [source.alias for source in found.sources]
     parts = [part for conjunct in query.conjuncts for part in flatten_and(conjunct.expr)]
     read = [column for part in parts if len(aliases(part)) > 1 for column in columns(part)]
-    read += [column for output in query.select for column in columns(output.expr)]
+    read += [column for expr in shown for column in columns(expr)]
     streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
     sources = []
     for one in found.sources:
@@ -57,7 +79,7 @@ def representatives(query: TimelessSelect, found: Represented, catalog: Catalog)
                 one.alias, own.name, kept, covers, tuple(map(_of_rows, steps)), one.filter
             )
         )
-    return nodes.Representatives(tuple(sources), outputs(query))
+    return tuple(sources)
 
 
 def _of_rows(step: nodes.JoinStep) -> nodes.JoinStep:

@@ -118,7 +118,8 @@ class Aggregates:
         self, context: Context, node: exp.Expr, value: Expr, only: Expr | None, name: str
     ) -> Column | None:
         """The column for the argument of an aggregate, NULL where the condition `only` isn't met."""
-        return self.column(context, node, _only(value, only), f"the argument of {name}")
+        extreme = _SAME.get(name, name) in ("min", "max")
+        return self.column(context, node, _only(value, only), f"the argument of {name}", several=extreme)
 
     def _approximate(
         self, context: Context, node: exp.Expr, name: str, argument: Resolve, only: Expr | None
@@ -240,11 +241,18 @@ class Aggregates:
         return Column(source.alias, stream.time, Type.TIMESTAMP)
 
     def column(
-        self, context: Context, node: exp.Expr, value: Expr, what: str, known: KnownValues | None = None
+        self,
+        context: Context,
+        node: exp.Expr,
+        value: Expr,
+        what: str,
+        known: KnownValues | None = None,
+        *,
+        several: bool = False,
     ) -> Column | None:
         """The column for an expression over single tuples, which messages call `what`: one of a stream, or
         one that the query computes. None if a mistake was reported. `known`: what is known of the
-        expression's values.
+        expression's values. `several`: without windows it may have columns of several streams.
         """
         windowed = {source.alias for source, _ in self.scope.sources if source.windowed}
         window = next((c for c in columns(value) if c.alias in windowed and c.name in WINDOW_COLUMNS), None)
@@ -259,9 +267,10 @@ class Aggregates:
             context.error("GROUP BY takes no expressions over the columns of windows", node, hint)
             return None
         read = aliases(value) or frozenset(source.alias for source, _ in self.scope.sources[:1])
-        if len(read) > 1 and windowed:
+        if len(read) > 1 and (windowed or several):
             # The combinations of a window are computed together, so a column of them is one of any of them.
-            read = frozenset(sorted(windowed)[:1])
+            # Without windows the same holds of the combinations whose least or greatest value is wanted.
+            read = frozenset(sorted(windowed or read)[:1])
         if len(read) > 1:
             named = " and ".join(sorted(read))
             hint = "write an expression over the columns of one stream"
