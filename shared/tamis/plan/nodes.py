@@ -252,7 +252,7 @@ class Cover:
     the least) value is kept; of equal ones, and without `value`, the first. Conditions `a != b` with other
     sources have their own side in `unequal`: then as many tuples are kept as are needed for any other sides.
     With `most` so many tuples with the greatest values are kept, which is enough to count up to this number;
-    None: all tuples.
+    0: all tuples.
     """
 
     equal: tuple[Expr, ...]
@@ -260,7 +260,7 @@ class Cover:
     least: bool = False
     unequal: tuple[Expr, ...] = ()
     conditions: tuple[Expr, ...] = ()
-    most: int | None = 1
+    most: int = 1
 
 
 @dataclass(frozen=True)

@@ -149,11 +149,18 @@ def every_tuple(query: TimelessGroupBy) -> Represented:
     """All tuples of all sources: they need no proof, and no other operator evaluates a query with arguments
     of aggregates over several sources.
     """
-    covers = (CountedCover(Cover((), most=None), (), ""),)
-    sources = tuple(SourceCovers(source.alias, (), covers) for source in query.sources)
-    return Represented(distinct_query(query, ()), sources)
+    rows = distinct_query(query, ())
+    parts = [part for conjunct in rows.conjuncts for part in flatten_and(conjunct.expr)]
+    covers = (CountedCover(Cover((), most=0), (), ""),)
+    return Represented(
+        rows, tuple(SourceCovers(one.alias, tuple(_own(one.alias, parts)), covers) for one in query.sources)
+    )
 
 
 def _filters(alias: str, parts: Sequence[Expr], limits: Limits) -> tuple[Expr, ...]:
-    own = [part for part in parts if aliases(part) <= {alias}]
-    return tuple(dict.fromkeys((*own, *limits.conditions(alias))))
+    return tuple(dict.fromkeys((*_own(alias, parts), *limits.conditions(alias))))
+
+
+def _own(alias: str, parts: Sequence[Expr]) -> list[Expr]:
+    """The conditions on a source alone."""
+    return [part for part in parts if aliases(part) <= {alias}]

@@ -95,32 +95,31 @@ class _Candidate:
 
 def _candidates(query: _Query, parts: Sequence[Expr], first: str, second: str) -> Iterator[_Candidate]:
     """The steps by pairs of conditions and aggregates, with the kept tuples in the source `first`."""
-    conditions = [(part, one) for part in parts if (one := between(part, first, second)) is not None]
-    pairs = [(one, other, 2) for (_, one), (_, other) in itertools.combinations(conditions, 2)]
+    conditions = [(to_sql(part), one) for part in parts if (one := between(part, first, second)) is not None]
     shown = _shown(query)
+    pairs = [(*pair, 2) for pair in itertools.combinations(conditions, 2)]
     for one in shown:
-        value = None if one.column is None else total(written(one.column, query))
-        if one.function in ("min", "max") and value is not None and value.of(first):
+        argument = None if one.column is None else written(one.column, query)
+        value = None if argument is None else total(argument)
+        if one.function in ("min", "max") and argument is not None and value is not None and value.of(first):
             reached = value.reached(_NUMBER, greatest=one.function == "max")
-            pairs += ((left, reached, 1) for _, left in conditions)
-    if isinstance(query, TimelessSelect) and not query.distinct:
-        pairs = []  # rows without DISTINCT are counted
-    why = f"no tuple of {first} can stand for others: later tuples of {second} may tell any two of them apart"
-    for left, right, used in pairs:
+            pairs += ((left, (f"{one.function}({to_sql(argument)})", reached), 1) for left in conditions)
+    plain = isinstance(query, TimelessSelect) and not query.distinct
+    for (left_text, left), (right_text, right), used in () if plain else pairs:
         found = steps(left, right, first)
         if found is not None:
+            by = f"{left_text} and {right_text}"
+            why = f"later tuples of {second} may tell any two tuples of {first} apart, by {by}"
             yield _Candidate(found, used, why)
     counted = [one for one in shown if one.function in ("count", "sum", "avg") and not one.distinct]
-    if counted or (isinstance(query, TimelessSelect) and not query.distinct):
-        for part, left in conditions:
-            falling = Linear(left.of(first), 0).reached(_NUMBER, greatest=False)
-            found = steps(left, falling, first)
-            if found is not None:
-                reason = (
-                    f"the number of tuples of {first} that a later tuple of {second} joins depends on each of"
-                    f" their values in {to_sql(part)}, and nothing bounds these"
-                )
-                yield _Candidate(_with_arguments(found, counted, query, first), 1, reason)
+    for text, left in conditions if plain or counted else ():
+        found = steps(left, Linear(left.of(first), 0).reached(_NUMBER, greatest=False), first)
+        if found is not None:
+            why = (
+                f"the number of tuples of {first} that a later tuple of {second} joins depends on all of their"
+                f" values so far ({text}), and nothing bounds these"
+            )
+            yield _Candidate(_with_arguments(found, counted, query, first), 1, why)
 
 
 def _shown(query: _Query) -> list[Aggregate]:

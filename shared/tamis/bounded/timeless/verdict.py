@@ -61,7 +61,7 @@ def memory_verdict(query: TimelessQuery, catalog: Catalog) -> Memory:
     if isinstance(found, Represented):
         return known if _as_small(known, found) else found.memory()
     if known.verdict == "unknown" and (made := staircase(query, catalog)) is not None:
-        return Memory("unbounded", None, "", THEOREM, found.reason or made.reason, (), made.scenario())
+        return Memory("unbounded", None, "", THEOREM, made.reason, (), made.scenario())
     if known.verdict == "unknown" and found.reason:
         return replace(known, reason=f"not proven: {found.reason}")
     return known

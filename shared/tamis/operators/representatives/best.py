@@ -45,7 +45,7 @@ class Best:
         end, most = len(self._rows), self._cover.most
         for own, lead, group in zip(at.tolist(), leads.tolist(), groups.tolist(), strict=True):
             heap = self._heaps[group]
-            if most is None or len(heap) < most:
+            if most == 0 or len(heap) < most:
                 heapq.heappush(heap, (lead, end))
                 self._places.append(end)
                 end += 1

@@ -122,14 +122,19 @@ class Join:
         """Keep a tuple; returns the rows that hold from it on."""
         new = set(self.rows(stream, one))
         self.given |= new
-        for i in self._places(stream, one):
+        for i in self.places(stream, one):
             self.kept[i].append(one)
         return new
 
     def rows(self, stream: str, one: Tuple) -> Counter[Row]:
         """The rows that would hold from a tuple on, and how many combinations of tuples give each."""
-        places = self._places(stream, one)
-        found: Counter[Row] = Counter()
+        every = self.combinations(stream, one)
+        found = Counter(tuple(value(values) for value in self.shown) for values in every)
+        return Counter({row: count for row, count in found.items() if row not in self.given})
+
+    def combinations(self, stream: str, one: Tuple) -> Iterator[Values]:
+        """The combinations that a tuple completes, each with the values of all sources."""
+        places = self.places(stream, one)
         for i in places:  # the first source that has the new tuple
             after = [
                 [*some, one] if j in places else some for j, some in enumerate(self.kept[i + 1 :], i + 1)
@@ -137,10 +142,9 @@ class Join:
             for chosen in itertools.product(*self.kept[:i], [one], *after):
                 values = dict(zip((alias for alias, _ in self.sources), chosen, strict=True))
                 if all(is_true(values) is True for is_true in self.joined):
-                    found[tuple(value(values) for value in self.shown)] += 1
-        return Counter({row: count for row, count in found.items() if row not in self.given})
+                    yield values
 
-    def _places(self, stream: str, one: Tuple) -> list[int]:
+    def places(self, stream: str, one: Tuple) -> list[int]:
         """The sources to which the tuple belongs by the conditions on them alone."""
         return [
             i
