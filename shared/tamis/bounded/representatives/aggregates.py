@@ -35,6 +35,7 @@ from tamis.expressions.nodes import (
     Expr,
     Literal,
     Type,
+    aliases,
     columns,
     conjunction,
     substitute,
@@ -169,7 +170,8 @@ def _never_null(value: Expr, conditions: tuple[Expr, ...], streams: Mapping[str,
     if any(isinstance(part, Call) and part.op in doubtful for part in subexpressions(value)):
         return False
     try:
-        derivatives_over(value, box_of((value,), streams, {}), NO_VARIABLE, strict=True)
+        filters = {alias: tuple(one for one in conditions if aliases(one) == {alias}) for alias in streams}
+        derivatives_over(value, box_of((value,), streams, filters), NO_VARIABLE, strict=True)
     except UndefinedError:
         return False
     return True

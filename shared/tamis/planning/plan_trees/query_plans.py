@@ -162,7 +162,7 @@ def _tree(
         case nodes.Representatives():
             return representatives_tree(node, sources, bound)
         case nodes.Groups():
-            return groups_tree(node, sources)
+            return groups_tree(node, sources, bound)
         case nodes.ApplicationTime():
             return application_time_tree(node, sources, bound)
         case nodes.Nested():

@@ -17,6 +17,8 @@ from tamis.planning.plan_trees.operators import Details, PlanBound, PlanOperator
 from tamis.planning.plan_trees.windows import grouping_details, table_scan
 from tamis.planning.plan_trees.words import condition, detail, is_not_null, representatives, selected
 
+_GROUPS = "each group, with its partial aggregates and its last row"
+
 
 @dataclass(frozen=True)
 class Sources:
@@ -50,27 +52,35 @@ def representatives_tree(
     node: nodes.Representatives, sources: Sources, bound: PlanBound | None
 ) -> PlanOperator:
     """The operators of a query of which representatives are kept."""
-    inputs = tuple(sources.read(one.stream, one.alias) for one in node.sources)
-    several = dict.fromkeys(part for one in node.sources for step in one.steps for part in step.conditions)
-    kept = "; ".join(f"of {one.alias} {representatives(one.covers)}" for one in node.sources)
-    own = ((one.stream, [(expr, True) for expr in one.filter]) for one in node.sources)
-    details = (
-        *detail("filter", _own_conditions(own, sources.sent)),
-        *detail("condition", condition(several)),
-    )
-    # The bound is that of the whole query.
-    found = PlanOperator("Representatives", "joiner", "", details, kept, bound, inputs)
+    found = _represented(node.sources, sources, bound)
     tree = PlanOperator("Project", "joiner", "", (("select", selected(node.select)),), inputs=(found,))
     return _distinct(tree, None)
 
 
-def groups_tree(node: nodes.Groups, sources: Sources) -> PlanOperator:
+def _represented(
+    every: Sequence[nodes.RepresentedSource], sources: Sources, bound: PlanBound | None
+) -> PlanOperator:
+    """The join of tuples that stand for all others. The bound is that of the whole query."""
+    inputs = tuple(sources.read(one.stream, one.alias) for one in every)
+    several = dict.fromkeys(part for one in every for step in one.steps for part in step.conditions)
+    kept = "; ".join(f"of {one.alias} {representatives(one.covers)}" for one in every)
+    own = ((one.stream, [(expr, True) for expr in one.filter]) for one in every)
+    details = (
+        *detail("filter", _own_conditions(own, sources.sent)),
+        *detail("condition", condition(several)),
+    )
+    return PlanOperator("Representatives", "joiner", "", details, kept, bound, inputs)
+
+
+def groups_tree(node: nodes.Groups, sources: Sources, bound: PlanBound | None) -> PlanOperator:
     """The operators of aggregates over streams without time."""
     details = grouping_details(node.grouping)
+    if node.represented:
+        below = (_represented(node.represented, sources, bound),)
+        return PlanOperator("Groups", "joiner", "", details, _GROUPS, inputs=below)
     parts = tuple(_alternatives(part.matching, sources, _gives(part, node)) for part in node.parts)
     groups = _given(one for part in node.parts for one in part.matching.alternatives)
-    kept = "each group, with its partial aggregates and its last row"
-    return PlanOperator("Groups", "joiner", "", details, kept, groups, parts)
+    return PlanOperator("Groups", "joiner", "", details, _GROUPS, groups, parts)
 
 
 def application_time_tree(

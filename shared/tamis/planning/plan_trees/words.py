@@ -24,16 +24,18 @@ def condition(parts: Iterable[Expr]) -> str:
 
 def representatives(covers: Iterable[Cover]) -> str:
     """The tuples that covers keep of a source."""
-    found = []
-    for cover in covers:
-        which = "any tuple"
-        if cover.unequal:
-            which = f"tuples with different {' and '.join(map(to_sql, cover.unequal))}"
-        elif cover.value is not None:
-            which = f"the {'least' if cover.least else 'greatest'} {to_sql(cover.value)}"
-        each = f" for each {', '.join(map(to_sql, cover.equal))}" if cover.equal else ""
-        found.append(f"{which}{each}")
-    return " and ".join(dict.fromkeys(found))
+    return " and ".join(dict.fromkeys(map(_covering, covers)))
+
+
+def _covering(cover: Cover) -> str:
+    which = "any tuple" if cover.most == 1 else f"{cover.most} tuples" if cover.most else "all tuples"
+    if cover.unequal:
+        which = f"tuples with different {' and '.join(map(to_sql, cover.unequal))}"
+    elif cover.value is not None:
+        count = f"{cover.most} " if cover.most > 1 else ""
+        which = f"the {count}{'least' if cover.least else 'greatest'} {to_sql(cover.value)}"
+    each = f" for each {', '.join(map(to_sql, cover.equal))}" if cover.equal else ""
+    return f"{which}{each}"
 
 
 def selected(select: Outputs) -> str:
