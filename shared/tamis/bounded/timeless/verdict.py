@@ -18,6 +18,7 @@ from tamis.bounded.representatives.proof import THEOREM, Represented, every_tupl
 from tamis.bounded.representatives.staircase import staircase
 from tamis.bounded.timeless import messages
 from tamis.bounded.timeless.aggregates import having_caveat, subqueries
+from tamis.bounded.timeless.few_values import with_few_values
 from tamis.bounded.timeless.minimised_alternatives import decided_translation, minimal
 from tamis.bounded.timeless.proof import Proof, proof
 from tamis.bounded.timeless.repairs import Branch, repairs
@@ -54,7 +55,7 @@ def memory_verdict(query: TimelessQuery, catalog: Catalog) -> Memory:
     """
     if isinstance(query, TimelessUnion):
         return _union(query, catalog)
-    known = _by_differences(query, catalog)
+    known = _by_differences(counted_form(query, catalog), catalog)
     if known.verdict == "unbounded":
         return known
     found = represented(query, catalog)
@@ -71,10 +72,23 @@ def chosen_representatives(query: _Select, catalog: Catalog) -> Represented | No
     """The representatives by which a query is evaluated; None if it is evaluated by differences."""
     found = represented(query, catalog)
     if isinstance(found, Represented):
-        return None if _as_small(_by_differences(query, catalog), found) else found
+        known = _by_differences(counted_form(query, catalog), catalog)
+        return None if _as_small(known, found) else found
     if isinstance(query, TimelessGroupBy) and any(over_several(query)):
         return every_tuple(query)
     return None
+
+
+def counted_form(query: _Select, catalog: Catalog) -> _Select:
+    """The query as it is evaluated by differences: if it isn't bounded otherwise, with columns for expressions
+    of few values.
+    """
+    if not isinstance(query, TimelessGroupBy) or any(over_several(query)):
+        return query
+    if _by_differences(query, catalog).verdict == "bounded":
+        return query
+    wider = with_few_values(query, catalog)
+    return wider if _by_differences(wider, catalog).verdict == "bounded" else query
 
 
 def _as_small(known: Memory, found: Represented) -> bool:

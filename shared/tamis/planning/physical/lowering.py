@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from tamis.bounded.application_time.verdict import open_ended
-from tamis.bounded.timeless.verdict import chosen_representatives
+from tamis.bounded.timeless.verdict import chosen_representatives, counted_form
 from tamis.declarations.file_access import UNRESTRICTED, FileAccess
 from tamis.errors import InputError
 from tamis.operators.build import operator
@@ -59,7 +59,9 @@ def lowered(query: Query, catalog: Catalog) -> nodes.Node | None:
             return rows(query, catalog) if found is None else representatives(query, found, catalog)
         case TimelessGroupBy():
             found = chosen_representatives(query, catalog)
-            return groups(query, catalog) if found is None else represented_groups(query, found, catalog)
+            if found is not None:
+                return represented_groups(query, found, catalog)
+            return groups(counted_form(query, catalog), catalog)
         case TimelessUnion():
             return union(query, catalog)
         case ApplicationTimeSelect() | ApplicationTimeUnion():

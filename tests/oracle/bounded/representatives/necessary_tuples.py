@@ -30,16 +30,17 @@ def necessary(query: Query, size: int) -> int:
     the sizes of the greatest irredundant sets of both streams, and the number of rows.
     """
     (one, _), (other, _) = query.sources
-    pairs = _pairs(query, _domain(query, one, size), _domain(query, other, size))
+    pairs = _pairs(query, domain(query, one, size), domain(query, other, size))
     rows = {row for _, _, row in pairs}
     return (
-        greatest_irredundant(_answers((i, (j, row)) for i, j, row in pairs))
-        + greatest_irredundant(_answers((j, (i, row)) for i, j, row in pairs))
+        greatest_irredundant(answers((i, (j, row)) for i, j, row in pairs))
+        + greatest_irredundant(answers((j, (i, row)) for i, j, row in pairs))
         + len(rows)
     )
 
 
-def _domain(query: Query, alias: str, size: int) -> list[Tuple]:
+def domain(query: Query, alias: str, size: int) -> list[Tuple]:
+    """All tuples of a source, with `size` values in each column without limits."""
     read = query.reads(alias)
     return [
         dict(zip((one.name for one in read), values, strict=True))
@@ -68,7 +69,7 @@ def _pairs(query: Query, ones: list[Tuple], others: list[Tuple]) -> list[tuple[i
     return found
 
 
-def _answers(given: Iterable[tuple[int, Hashable]]) -> list[int]:
+def answers(given: Iterable[tuple[int, Hashable]]) -> list[int]:
     """The answers of the tuples as sets of bits, each once."""
     numbers: dict[Hashable, int] = {}
     found: defaultdict[int, int] = defaultdict(int)
