@@ -85,10 +85,10 @@ def counted_form(query: _Select, catalog: Catalog) -> _Select:
     """
     if not isinstance(query, TimelessGroupBy) or any(over_several(query)):
         return query
-    if _by_differences(query, catalog).verdict == "bounded":
+    if not _failing(_branches(query, catalog)):
         return query
     wider = with_few_values(query, catalog)
-    return wider if _by_differences(wider, catalog).verdict == "bounded" else query
+    return query if _failing(_branches(wider, catalog)) else wider
 
 
 def _as_small(known: Memory, found: Represented) -> bool:
@@ -122,8 +122,8 @@ def proof_of(query: TimelessQuery, catalog: Catalog) -> Proof | None:
         return None if written is None else written[1]
     if isinstance(query, TimelessGroupBy) and any(over_several(query)):
         return None
+    failing = _failing(_branches(query, catalog))
     catalog = with_computed(catalog, query)
-    failing = _failing([branch for _, own in _translations(query, catalog) for branch in own])
     proved = _proved(query, catalog, failing)
     return None if proved is None else proved[1]
 
@@ -140,6 +140,10 @@ def _translations(query: _Select, catalog: Catalog) -> list[tuple[Translation, l
         (subquery.translation, [(q, closure) for _, q, closure in subquery.alternatives(aggregates)])
         for subquery in subqueries(query, query.grouping, catalog)
     ]
+
+
+def _branches(query: _Select, catalog: Catalog) -> list[Branch]:
+    return [branch for _, own in _translations(query, with_computed(catalog, query)) for branch in own]
 
 
 def _failing(branches: Sequence[Branch]) -> list[Failing]:
@@ -195,7 +199,7 @@ def _union(query: TimelessUnion, catalog: Catalog) -> Memory:
 def _union_as_written(query: TimelessUnion, catalog: Catalog) -> tuple[int, WrittenProof] | None:
     """The number of a SELECT by which the whole UNION needs unlimited memory, and the proof."""
     for place, member in enumerate(query.members):
-        failing = _failing([branch for _, own in _translations(member, catalog) for branch in own])
+        failing = _failing(_branches(member, catalog))
         for one in failing[:_MOST_RUN]:
             made = proof_as_written(query, member, catalog, _codes(member, catalog), one)
             if made is not None:

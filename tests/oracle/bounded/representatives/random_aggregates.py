@@ -8,9 +8,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from tests.oracle.bounded.representatives.random_queries import KINDS, POSITIVE, Event, Join, Maker, Query, Row
+from tests.oracle.bounded.representatives.random_queries import Event, Join, Maker, Query, Row
 from tests.oracle.bounded.representatives.trees import Tree, Values, column, of
 
 Change = tuple[Any, ...]  # a row of SELECT, and whether it is withdrawn
@@ -18,7 +19,7 @@ Change = tuple[Any, ...]  # a row of SELECT, and whether it is withdrawn
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate of SELECT or HAVING: `max`, `min`, `bool_or`, `bool_and`, `distinct` or `rows`."""
+    """One aggregate of SELECT or HAVING: one of SQL's functions, `distinct` or `rows`."""
 
     function: str
     argument: Tree
@@ -40,12 +41,29 @@ class Aggregate:
         meant = self.argument.meaning()
         found = [meant(one) for one in rows if meets is None or meets(one) is True]
         known = [one for one in found if one is not None]
-        if self.function == "distinct":
-            return len(set(known))
-        return _EXTREMES[self.function](known) if known else None
+        if self.function in ("distinct", "count"):
+            return len(set(known)) if self.function == "distinct" else len(known)
+        return _FUNCTIONS[self.function](known) if known else None
 
 
-_EXTREMES: dict[str, Callable[[list[Any]], Any]] = {"max": max, "min": min, "bool_or": any, "bool_and": all}
+def _sum(known: list[Any]) -> Any:
+    exact = sum(map(Fraction, known))
+    return float(exact) if isinstance(known[0], float) else int(exact)
+
+
+def _mean(known: list[Any]) -> float:
+    return float(sum(map(Fraction, known)) / len(known))
+
+
+_FUNCTIONS: dict[str, Callable[[list[Any]], Any]] = {
+    "max": max,
+    "min": min,
+    "bool_or": any,
+    "bool_and": all,
+    "sum": _sum,
+    "avg": _mean,
+}
+COUNTS = ("rows", "count", "sum", "avg")
 
 
 @dataclass(frozen=True)
@@ -121,6 +139,9 @@ def grouped(r: random.Random, kind: str, *, tiny: bool = False) -> Grouped:
         count = Aggregate("rows", column(make.aliases[0], "x"))
         return Grouped(query, (), (count, r.choice((1, 2, 2, 3, 5))))
     shown = [_aggregate(make, query) for _ in range(r.choice((1, 1, 1, 2, 2, 3)))]
+    if r.random() < (0.6 if kind in ("few", "limited") else 0.1):
+        argument = make.other(r.choice(make.aliases), "xy")
+        shown = [Aggregate(r.choice(COUNTS), argument), *(one for one in shown if _own(one) and r.random() < 0.5)]
     if r.random() < 0.1:
         shown.append(Aggregate("distinct", column(r.choice(make.aliases), "z")))
     having = None
@@ -129,6 +150,12 @@ def grouped(r: random.Random, kind: str, *, tiny: bool = False) -> Grouped:
         if one.function in ("max", "min"):
             having = (one, make.number())
     return Grouped(query, tuple(shown), having)
+
+
+def _own(one: Aggregate) -> bool:
+    """True if the aggregate reads one source alone."""
+    trees = (one.argument, *(() if one.only is None else (one.only,)))
+    return len({alias for tree in trees for alias, _ in tree.columns()}) == 1
 
 
 def _aggregate(make: Maker, query: Query) -> Aggregate:
@@ -154,6 +181,3 @@ def _aggregate(make: Maker, query: Query) -> Aggregate:
         return Aggregate(r.choice(("bool_or", "bool_and")), of(make.side(), x, y))
     only = of(make.side(), make.other(a, "xy"), y if r.random() < 0.5 else make.number())
     return Aggregate(function, argument, only if r.random() < 0.15 else None)
-
-
-__all__ = ["KINDS", "POSITIVE", "Aggregate", "Combinations", "Grouped", "grouped"]

@@ -10,11 +10,12 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import duckdb
 import pytest
 from tests.operators import compile_query
-from tests.oracle.bounded.representatives.random_aggregates import Grouped, grouped
+from tests.oracle.bounded.representatives.random_aggregates import COUNTS, Grouped, grouped
 from tests.oracle.bounded.representatives.random_queries import KINDS, Event
 from tests.oracle.operators.standing.piecewise_runs import Columns, Tuples, cut
 from tests.oracle.random_cases import SEED, also_long, cases
@@ -34,6 +35,7 @@ LEAST_SHARES = {
     "one aggregate": 0.25,
     "several aggregates": 0.1,
     "a count in HAVING": 0.15,
+    "counts": 0.1,
     "over several sources": 0.2,
     "self-joins": 0.2,
     "three sources": 0.1,
@@ -43,13 +45,13 @@ LEAST_SHARES = {
 _IN_DUCKDB = {Type.INT: Type.BIGINT}
 
 
-@pytest.mark.parametrize("times", also_long(60))
+@pytest.mark.parametrize("times", also_long(100))
 def test_each_change_of_a_group_is_given_once_within_the_bound(times: int) -> None:
     r = random.Random(SEED)
     tried: Counter[str] = Counter()
     decided: Counter[str] = Counter()
     productive = 0
-    for number in range(cases(0.01) * times):
+    for number in range(cases(0.003) * times):
         asked = grouped(r, tuple(KINDS)[number % len(KINDS)])
         catalog, query = parsed(asked)
         memory = memory_verdict(query, catalog)
@@ -57,6 +59,8 @@ def test_each_change_of_a_group_is_given_once_within_the_bound(times: int) -> No
         tried.update(tags)
         if memory.verdict == "bounded" and chosen_representatives(query, catalog) is not None:
             decided.update(tags)
+        elif memory.verdict == "bounded" and "counts" in tags:
+            decided.update(("counts",))
         elif r.random() < 0.7:
             continue
         events = asked.query.events(r, r.choice((10, 24, 40)))
@@ -65,7 +69,7 @@ def test_each_change_of_a_group_is_given_once_within_the_bound(times: int) -> No
     print({tag: round(share, 2) for tag, share in sorted(shares.items())}, productive)
     low = {tag: share for tag, share in shares.items() if share < LEAST_SHARES[tag]}
     assert not low, (SEED, low, shares)
-    assert productive > cases(0.01) * times // 6
+    assert productive > cases(0.003) * times // 6
 
 
 def parsed(asked: Grouped) -> tuple[Catalog, TimelessGroupBy]:
@@ -80,8 +84,10 @@ def _tags(asked: Grouped) -> set[str]:
     having = [] if asked.having is None else [asked.having[0]]
     calls = [*asked.shown, *having]
     found = {one.function for one in calls} | set(asked.query.tags)
-    if "rows" in found:
+    if not asked.shown:
         found |= {"a count in HAVING"}
+    elif found & set(COUNTS):
+        found = {"counts"}
     else:
         found |= {"one aggregate" if len(calls) == 1 else "several aggregates"}
     if any(len({alias for alias, _ in one.argument.columns()}) > 1 for one in calls):
@@ -154,5 +160,11 @@ def test_the_last_rows_are_those_of_duckdb() -> None:
         last = {}
         for changes in asked.changes(events):
             last |= {change[: len(asked.query.shown)]: change for change in changes}
-        wanted = Counter(reference.execute(asked.sql()).fetchall())
-        assert Counter(change[:-1] for change in last.values() if not change[-1]) == wanted, asked.sql()
+        wanted = Counter(map(_rounded, reference.execute(asked.sql()).fetchall()))
+        found = Counter(_rounded(change[:-1]) for change in last.values() if not change[-1])
+        assert found == wanted, (SEED, asked.sql())
+
+
+def _rounded(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The sums of DuckDB are rounded at each step."""
+    return tuple(float(f"{one:.9g}") if isinstance(one, float) else one for one in row)
