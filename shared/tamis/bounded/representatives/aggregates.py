@@ -41,7 +41,7 @@ from tamis.expressions.nodes import (
     substitute,
 )
 from tamis.query.computed_columns import limited, meaning, with_computed
-from tamis.query.model import Catalog, Output, TimelessGroupBy, TimelessSelect
+from tamis.query.model import Catalog, Output, Query, TimelessGroupBy, TimelessSelect
 
 # The alias of the stream of all numbers, which no source has.
 NUMBERS = "all numbers"
@@ -83,7 +83,7 @@ def distinct_query(query: TimelessGroupBy, shown: Sequence[Column]) -> TimelessS
     return TimelessSelect(query.sources, conjuncts, select, distinct=True)
 
 
-def written(expr: Expr, query: TimelessGroupBy) -> Expr:
+def written(expr: Expr, query: Query) -> Expr:
     """An expression over the streams' own columns in place of those that the query computes."""
     return substitute(expr, lambda column: meaning(column, query))
 
@@ -163,9 +163,9 @@ def _never_null(value: Expr, conditions: tuple[Expr, ...], streams: Mapping[str,
     together = conjunction(conditions)
     for column in columns(value):
         definition = streams[column.alias].column(column.name)
-        if definition is None or not definition.not_null:
-            if together is None or may_hold(together, column):
-                return False
+        nullable = definition is None or not definition.not_null
+        if nullable and (together is None or may_hold(together, column)):
+            return False
     doubtful = (*COMPARISONS, "case", OPAQUE)
     if any(isinstance(part, Call) and part.op in doubtful for part in subexpressions(value)):
         return False

@@ -1,8 +1,8 @@
 """Steps from tuple to tuple along which two linear conditions hold for opposite sides of each partner.
 
 Take directions d of one stream and e of the other one with `a1.d = n1`, `a2.d = -n2`, `b1.e = -n1`,
-`b2.e = n2`, for the coefficients a and b of the two conditions and some n1, n2 > 0. Of tuples along d and e the
-k-th one and the i-th one fulfil the first condition only if k >= i, and the second one only if k <= i.
+`b2.e = n2`, for the coefficients a and b of the two conditions and some n1, n2 > 0. Of tuples along d and e
+the k-th one and the i-th one fulfil the first condition only if k >= i, and the second one only if k <= i.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ from tamis.bounded.representatives.aggregates import (
 from tamis.bounded.representatives.covers import CountedCover, Covers
 from tamis.bounded.representatives.limits import Limits
 from tamis.certificates.interval_arithmetic.subdivision import QueryEffort
-from tamis.expressions.nodes import Column, Expr, aliases, columns
+from tamis.expressions.nodes import Expr, aliases, columns
 from tamis.expressions.sql_text import to_sql
-from tamis.operators.synopses.bound import Factor, Term
+from tamis.operators.synopses.bound import Term
 from tamis.plan.nodes import Cover
 from tamis.query.model import Catalog, TimelessGroupBy, TimelessSelect
 
@@ -80,9 +80,7 @@ class NotRepresented:
     reason: str = ""
 
 
-def represented(
-    query: TimelessSelect | TimelessGroupBy, catalog: Catalog
-) -> Represented | NotRepresented:
+def represented(query: TimelessSelect | TimelessGroupBy, catalog: Catalog) -> Represented | NotRepresented:
     """The representatives of a query with DISTINCT or aggregates over several sources."""
     plain = isinstance(query, TimelessSelect) and not query.distinct
     if plain or len(query.sources) < 2:
@@ -94,9 +92,7 @@ def represented(
     return found
 
 
-def _represented(
-    query: TimelessSelect | TimelessGroupBy, catalog: Catalog
-) -> Represented | NotRepresented:
+def _represented(query: TimelessSelect | TimelessGroupBy, catalog: Catalog) -> Represented | NotRepresented:
     if isinstance(query, TimelessSelect):
         return _covered(DistinctForm(query, catalog), grouped=False)
     form = distinct_form(query, catalog)

@@ -68,7 +68,7 @@ def staircase(query: _Query, catalog: Catalog) -> Staircase | None:
     conditions as they are written don't hold for it.
     """
     streams = {source.alias: catalog.streams[source.stream] for source in query.sources}
-    if len(streams) != 2 or len({one.name for one in streams.values()}) != 2:
+    if len(streams) != 2 or len({one.name for one in streams.values()}) != 2 or _hiding(query):
         return None
     parts = [part for one in query.conjuncts for part in flatten_and(one.expr)]
     for first, second in itertools.permutations(streams):
@@ -97,13 +97,15 @@ def _candidates(query: _Query, parts: Sequence[Expr], first: str, second: str) -
     """The steps by pairs of conditions and aggregates, with the kept tuples in the source `first`."""
     conditions = [(to_sql(part), one) for part in parts if (one := between(part, first, second)) is not None]
     shown = _shown(query)
-    pairs = [(*pair, 2) for pair in itertools.combinations(conditions, 2)]
-    for one in shown:
-        argument = None if one.column is None else written(one.column, query)
-        value = None if argument is None else total(argument)
-        if one.function in ("min", "max") and argument is not None and value is not None and value.of(first):
-            reached = value.reached(_NUMBER, greatest=one.function == "max")
-            pairs += ((left, (f"{one.function}({to_sql(argument)})", reached), 1) for left in conditions)
+    pairs = [(left, right, 2) for left, right in itertools.combinations(conditions, 2)]
+    for aggregate in shown:
+        if aggregate.function in ("min", "max") and aggregate.column is not None:
+            argument = written(aggregate.column, query)
+            value = total(argument)
+            if value is not None and value.of(first):
+                reached = value.reached(_NUMBER, greatest=aggregate.function == "max")
+                text = f"{aggregate.function}({to_sql(argument)})"
+                pairs += ((left, (text, reached), 1) for left in conditions)
     plain = isinstance(query, TimelessSelect) and not query.distinct
     for (left_text, left), (right_text, right), used in () if plain else pairs:
         found = steps(left, right, first)
@@ -116,20 +118,23 @@ def _candidates(query: _Query, parts: Sequence[Expr], first: str, second: str) -
         found = steps(left, Linear(left.of(first), 0).reached(_NUMBER, greatest=False), first)
         if found is not None:
             why = (
-                f"the number of tuples of {first} that a later tuple of {second} joins depends on all of their"
-                f" values so far ({text}), and nothing bounds these"
+                f"the number of tuples of {first} that a later tuple of {second} joins depends on all of"
+                f" their values so far ({text}), and nothing bounds these"
             )
             yield _Candidate(_with_arguments(found, counted, query, first), 1, why)
 
 
+def _hiding(query: _Query) -> bool:
+    """True if HAVING may hide the rows by which tuples are told apart: if it reads an aggregate."""
+    having = query.grouping.having if isinstance(query, TimelessGroupBy) else None
+    return having is not None and any(not column.alias for column in columns(having))
+
+
 def _shown(query: _Query) -> list[Aggregate]:
-    """The aggregates whose values SELECT shows, with linear arguments; none if HAVING reads any."""
+    """The aggregates whose values SELECT shows, with linear arguments."""
     if not isinstance(query, TimelessGroupBy):
         return []
     grouping = query.grouping
-    having = [] if grouping.having is None else list(columns(grouping.having))
-    if any(column not in grouping.by for column in having):
-        return []
     seen = {one_to_one(output.expr) for output in query.select}
     every = [one for number, one in enumerate(grouping.aggregates) if grouping.value(number) in seen]
     return [one for one in every if one.column is None or total(written(one.column, query)) is not None]
@@ -145,9 +150,7 @@ def _with_arguments(found: Steps, counted: Sequence[Aggregate], query: _Query, f
     return replace(found, base=base, step=step)
 
 
-def _free(
-    found: _Candidate, query: _Query, parts: Sequence[Expr], streams: Mapping[str, StreamDef]
-) -> bool:
+def _free(found: _Candidate, query: _Query, parts: Sequence[Expr], streams: Mapping[str, StreamDef]) -> bool:
     """True if nothing else limits the columns that move, and no column that tells rows apart moves."""
     moving = {*found.steps.base} - {_NUMBER}
     telling = [output.expr for output in query.select]
@@ -197,4 +200,5 @@ def _told(query: _Query, catalog: Catalog, size: int, tuples: list[SqlTuple]) ->
     subsets = (
         frozenset(one) for count in range(size + 1) for one in itertools.combinations(range(size), count)
     )
-    return len({tuple(rows.added(one, more) for more in later) for one in subsets}) == 2**size
+    seen = {tuple(rows.added(one, more) for more in later) for one in subsets}
+    return bool(len(seen) == 2**size)

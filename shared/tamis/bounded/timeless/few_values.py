@@ -1,7 +1,7 @@
 """Expressions with few values in conditions between streams, as columns that the query computes.
 
-`(s.x > 50) = (t.x > 50)` is no difference of columns, but of each tuple only one of two values matters. With a
-computed column for each side it is one, and tuples are counted for each value.
+`(s.x > 50) = (t.x > 50)` is no difference of columns, but only one of two values of each tuple matters. With
+a computed column for each side it is one, and tuples are counted for each value.
 """
 
 from __future__ import annotations
@@ -58,9 +58,7 @@ class _Columns:
         stream = self._streams[alias]
         taken: dict[str, Expr | None] = {one.name: None for one in stream.columns}
         taken |= {
-            one.name: one.computed
-            for other, one in self.computed
-            if self._streams[other].name == stream.name
+            one.name: one.computed for other, one in self.computed if self._streams[other].name == stream.name
         }
         made = computed_column(expr, taken)
         if limits:

@@ -55,7 +55,7 @@ def memory_verdict(query: TimelessQuery, catalog: Catalog) -> Memory:
     """
     if isinstance(query, TimelessUnion):
         return _union(query, catalog)
-    known = _by_differences(counted_form(query, catalog), catalog)
+    known = _known(query, catalog)
     if known.verdict == "unbounded":
         return known
     found = represented(query, catalog)
@@ -72,20 +72,25 @@ def chosen_representatives(query: _Select, catalog: Catalog) -> Represented | No
     """The representatives by which a query is evaluated; None if it is evaluated by differences."""
     found = represented(query, catalog)
     if isinstance(found, Represented):
-        known = _by_differences(counted_form(query, catalog), catalog)
+        known = _known(query, catalog)
         return None if _as_small(known, found) else found
     if isinstance(query, TimelessGroupBy) and any(over_several(query)):
         return every_tuple(query)
     return None
 
 
-def counted_form(query: _Select, catalog: Catalog) -> _Select:
-    """The query as it is evaluated by differences: if it isn't bounded otherwise, with columns for expressions
-    of few values.
+def _known(query: _Select, catalog: Catalog) -> Memory:
+    """The verdict by differences on the query as these evaluate it."""
+    if isinstance(query, TimelessGroupBy):
+        query = counted_form(query, catalog)
+    return _by_differences(query, catalog)
+
+
+def counted_form(query: TimelessGroupBy, catalog: Catalog) -> TimelessGroupBy:
+    """The query as it is evaluated by differences. If it isn't bounded as it is, it gets columns for
+    expressions of few values.
     """
-    if not isinstance(query, TimelessGroupBy) or any(over_several(query)):
-        return query
-    if not _failing(_branches(query, catalog)):
+    if any(over_several(query)) or not _failing(_branches(query, catalog)):
         return query
     wider = with_few_values(query, catalog)
     return query if _failing(_branches(wider, catalog)) else wider

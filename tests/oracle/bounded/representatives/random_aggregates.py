@@ -70,12 +70,12 @@ COUNTS = ("rows", "count", "sum", "avg")
 class Grouped:
     """`SELECT groups, aggregates FROM … GROUP BY groups HAVING …`: the groups are what the query shows.
 
-    `having`: an aggregate and the least value that it must have. `shown`: the aggregates of SELECT.
+    `having`: an aggregate, `>` or `>=`, and a number. `shown`: the aggregates of SELECT.
     """
 
     query: Query
     shown: tuple[Aggregate, ...]
-    having: tuple[Aggregate, int | float] | None = None
+    having: tuple[Aggregate, str, int | float] | None = None
 
     def sql(self) -> str:
         """The query as SQL."""
@@ -84,9 +84,13 @@ class Grouped:
         shown = ", ".join(f"{text} AS o{i}" for i, text in enumerate(every))
         sources = ", ".join(f"{stream} {alias}" for alias, stream in self.query.sources)
         where = " AND ".join(one.sql() for one in self.query.conditions)
-        having = "" if self.having is None else f" HAVING {self.having[0].sql()} >= {self.having[1]}"
         by = ", ".join(groups)
-        return f"SELECT {shown} FROM {sources}" + (f" WHERE {where}" if where else "") + f" GROUP BY {by}{having}"
+        where = f" WHERE {where}" if where else ""
+        having = ""
+        if self.having is not None:
+            one, op, number = self.having
+            having = f" HAVING {one.sql()} {op} {number}"
+        return f"SELECT {shown} FROM {sources}{where} GROUP BY {by}{having}"
 
     def changes(self, events: Iterable[Event]) -> Iterator[set[Change]]:
         """For each tuple the rows of the groups that it changes."""
@@ -109,9 +113,9 @@ class Grouped:
     def _passes(self, rows: list[Values]) -> bool:
         if self.having is None:
             return True
-        aggregate, least = self.having
+        aggregate, op, number = self.having
         value = aggregate.of(rows)
-        return value is not None and bool(value >= least)
+        return value is not None and bool(value > number if op == ">" else value >= number)
 
 
 class Combinations(Join):
@@ -137,18 +141,19 @@ def grouped(r: random.Random, kind: str, *, tiny: bool = False) -> Grouped:
     query = make.query()
     if r.random() < 0.15:
         count = Aggregate("rows", column(make.aliases[0], "x"))
-        return Grouped(query, (), (count, r.choice((1, 2, 2, 3, 5))))
+        return Grouped(query, (), (count, r.choice((">", ">=")), r.choice((0, 1, 2, 2, 3, 5))))
     shown = [_aggregate(make, query) for _ in range(r.choice((1, 1, 1, 2, 2, 3)))]
     if r.random() < (0.6 if kind in ("few", "limited") else 0.1):
         argument = make.other(r.choice(make.aliases), "xy")
-        shown = [Aggregate(r.choice(COUNTS), argument), *(one for one in shown if _own(one) and r.random() < 0.5)]
+        others = [one for one in shown if _own(one) and r.random() < 0.5]
+        shown = [Aggregate(r.choice(COUNTS), argument), *others]
     if r.random() < 0.1:
         shown.append(Aggregate("distinct", column(r.choice(make.aliases), "z")))
     having = None
     if r.random() < 0.2:
         one = r.choice(shown) if r.random() < 0.6 else _aggregate(make, query)
         if one.function in ("max", "min"):
-            having = (one, make.number())
+            having = (one, r.choice((">", ">=")), make.number())
     return Grouped(query, tuple(shown), having)
 
 

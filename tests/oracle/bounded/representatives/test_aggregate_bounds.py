@@ -94,7 +94,9 @@ X, Y = (column("a", "x"), column("b", "x")), (column("a", "y"), column("b", "y")
         ("max", of("+", *Y), [of("<", *X)], True),
     ],
 )
-def test_the_search_knows_known_aggregates(function: str, argument: Any, conditions: Any, grows: bool) -> None:
+def test_the_search_knows_known_aggregates(
+    function: str, argument: Any, conditions: Any, grows: bool
+) -> None:
     base = grouped(random.Random(1), "sum", tiny=True).query
     same = of("=", column("a", "k"), column("b", "k"))
     query = replace(base, conditions=(same, *conditions), shown=(column("a", "k"),))
@@ -109,8 +111,8 @@ def test_the_search_knows_known_aggregates(function: str, argument: Any, conditi
 
 def _read(asked: Grouped) -> Any:
     """The query as one that reads what the aggregates read."""
-    arguments = tuple(one.argument for one in asked.shown) + tuple(one.only for one in asked.shown if one.only)
-    return replace(asked.query, conditions=(*asked.query.conditions, *arguments))
+    read = [tree for one in asked.shown for tree in (one.argument, one.only) if tree is not None]
+    return replace(asked.query, conditions=(*asked.query.conditions, *read))
 
 
 def _pairs(asked: Grouped, size: int) -> Iterator[tuple[int, int, Values]]:
