@@ -34,7 +34,7 @@ from tamis.query.parse import catalog_of
 LEAST_SHARES = {
     "max": 0.15,
     "min": 0.1,
-    "one aggregate": 0.2,
+    "one aggregate": 0.1,
     "several aggregates": 0.05,
     "a count in HAVING": 0.15,
     "counts": 0.05,
