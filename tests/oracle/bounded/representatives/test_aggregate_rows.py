@@ -153,17 +153,26 @@ def _play(
 
 
 def test_a_group_without_values_has_a_row() -> None:
-    catalog = catalog_of(
-        "CREATE STREAM s (k INT KEY, x INT) WITH (keys = 2);"
-        "CREATE STREAM t (k INT KEY, x INT) WITH (keys = 2);"
-        "CREATE ALERT q AS SELECT s.k, max(s.x + t.x) AS m FROM s, t WHERE s.k = t.k GROUP BY s.k;"
-    )
-    query = catalog.alerts["q"].query
-    assert isinstance(query, TimelessGroupBy) and memory_verdict(query, catalog).bound == 10
-    typed: Columns = dict.fromkeys("st", (("k", Type.INT), ("x", Type.INT)))
+    sql = "SELECT s.k, max(s.x + t.x) AS m FROM s, t WHERE s.k = t.k GROUP BY s.k"
     tuples: Tuples = [("s", (1, None)), ("t", (1, 5)), ("t", (1, 3)), ("s", (1, 2)), ("s", (1, 1))]
+    assert _known_rows(sql, 10, tuples) == [(1, 1, None), (3, 1, 7)]
+
+
+@pytest.mark.parametrize("condition", ["> 2", ">= 3"])
+def test_a_count_reaches_its_limit(condition: str) -> None:
+    sql = f"SELECT s.k FROM s, t WHERE s.k = t.k AND s.x + t.x > 0 GROUP BY s.k HAVING count(*) {condition}"
+    tuples: Tuples = [("t", (1, 9)), *(("s", (1, x)) for x in (5, 4, 3, 2))]
+    assert _known_rows(sql, 14, tuples) == [(3, 1, False)]
+
+
+def _known_rows(sql: str, bound: int, tuples: Tuples) -> list[Any]:
+    streams = "".join(f"CREATE STREAM {one} (k INT KEY, x INT) WITH (keys = 2);" for one in "st")
+    catalog = catalog_of(f"{streams} CREATE ALERT q AS {sql};")
+    query = catalog.alerts["q"].query
+    assert isinstance(query, TimelessGroupBy) and memory_verdict(query, catalog).bound == bound
+    typed: Columns = dict.fromkeys("st", (("k", Type.INT), ("x", Type.INT)))
     found, _ = cut(random.Random(SEED), lambda: _evaluator(query, catalog), typed, tuples, (1,))
-    assert found == [(1, 1, None), (3, 1, 7)]
+    return found
 
 
 def test_the_last_rows_are_those_of_duckdb() -> None:
