@@ -189,6 +189,8 @@ class Ack:
     unused: bool | None = None
     # True of an edge that can publish partial aggregates; None from an earlier release.
     partials: bool | None = True
+    # True of an edge that can publish representatives; None from an earlier release.
+    representatives: bool | None = True
 
     def to_bytes(self) -> bytes:
         """The record's value."""
@@ -199,7 +201,7 @@ class Ack:
         """The record of a value written by `to_bytes`, of this release or a newer one. Raises ValueError."""
         if len(value) > MOST_ACK_BYTES:
             raise ValueError(f"it has {len(value)} bytes; at most {MOST_ACK_BYTES} are read")
-        return decoded(_ACK, value)
+        return Ack(**vars(decoded(_ACK, value)))
 
     @staticmethod
     def of_edge(edge: str, time: int, failing: dict[str, str] | None) -> Ack:
@@ -212,6 +214,14 @@ class Ack:
     def is_of_edge(self) -> bool:
         """True for the sign of life of an edge that has no shards."""
         return not self.stream
+
+
+@dataclass(frozen=True)
+class _AckRecord(Ack):
+    """An acknowledgement as it is read: an earlier release doesn't say what its edges can do."""
+
+    partials: bool | None = None
+    representatives: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -320,6 +330,6 @@ class _ObservationRecord(msgspec.Struct):
     sketch: msgspec.Raw
 
 
-_ACK = msgspec.json.Decoder(Ack)
+_ACK = msgspec.json.Decoder(_AckRecord)
 _OBSERVATION = msgspec.json.Decoder(_ObservationRecord)
 _FRONTIER = msgspec.json.Decoder(Frontier)

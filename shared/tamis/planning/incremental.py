@@ -47,7 +47,8 @@ class Built:
     stream, the numbers of topics that the joiner doesn't read. `assigned`: the topics of readers that are
     new or have other topics than before, each a number or the name of a derived stream. `choices`: the
     reasons for new topics. `partials`: edges and joiner exchange partial aggregates where that is possible.
-    `parts`: the parts from which the next plan is built.
+    `parts`: the parts from which the next plan is built. `represented`: the streams of which edges can
+    publish representatives.
     """
 
     plan: Plan
@@ -57,6 +58,7 @@ class Built:
     outside: Mapping[str, frozenset[int]] = field(default_factory=dict)
     partials: bool = True
     parts: Parts | None = field(default=None, compare=False, repr=False)
+    represented: frozenset[str] = frozenset()
 
     @property
     def waits_for_partials(self) -> bool:

@@ -21,7 +21,6 @@ from tamis_registry.core.plan import shared_topics
 from tamis_registry.core.plan.change import Change, Final
 from tamis_registry.core.plan.draft_plan import (
     check_stream,
-    is_represented,
     plan_draft,
     take_up,
     with_schemas,
@@ -289,7 +288,7 @@ class Registry:
             waits = self._built is not None and self._built.waits_for_partials
             if waits and self._aggregated(draft) is not None:
                 return self._change(draft, now, ("all services can exchange partial aggregates",))
-            if any(one.representatives != self._began() for one in self.plan.streams if is_represented(one)):
+            if self._representatives_begin(draft):
                 return self._change(
                     draft, now, ("the joiner's state has begun: edges begin their representatives",)
                 )
@@ -331,23 +330,32 @@ class Registry:
         if self._built is not None and self._built.partials:
             self._partials = partial_topics(self.plan)
         elif self._partials is None:
-            listed = (name for name, shard in draft.shards.items() if shard.since is not None)
-            self._partials = frozenset() if self.seen.takes_partials(listed) else None
+            self._partials = frozenset() if self.seen.takes_partials(_listed(draft)) else None
         return self._partials
 
-    def _began(self) -> int | None:
-        """When the joiner last lost state, or began, as `StreamPlan.representatives` says it."""
+    def _began(self, draft: State) -> int | None:
+        """When the joiner last lost state, or began, as `StreamPlan.representatives` says it. None until all
+        services can read plans with it, and all partitions of the joiner have said so.
+        """
+        if not self.seen.takes_representatives(_listed(draft)):
+            return None
         found = self.seen.joiner_began(self.state.partitions)
         if found is not None:
             return found
         said = (one.representatives for one in self.plan.streams if one.representatives is not None)
         return next(said, None)
 
+    def _representatives_begin(self, draft: State) -> bool:
+        """True if the plan says another time than the joiner."""
+        represented = frozenset[str]() if self._built is None else self._built.represented
+        streams = [stream for stream in self.plan.streams if stream.name in represented]
+        return bool(streams) and any(one.representatives != self._began(draft) for one in streams)
+
     def _change(self, draft: State, now: int, why: tuple[str, ...], always: bool = False) -> Change:
         n = draft.version + 1
         forget_unread(draft)
         membership.list_waiting(draft, self.seen, now, n)
-        partials, began = self._aggregated(draft), self._began()
+        partials, began = self._aggregated(draft), self._began(draft)
         built = plan_draft(self._planner, draft, n, self._built, partials=partials, representatives=began)
         built = with_schemas(built, draft, self._planner.register)
         plan = built.plan
@@ -367,6 +375,10 @@ class Registry:
             finals=finals,
             why=(*why, *_moves(self.state, draft)),
         )
+
+
+def _listed(draft: State) -> Iterator[str]:
+    return (name for name, shard in draft.shards.items() if shard.since is not None)
 
 
 _MOVED = {

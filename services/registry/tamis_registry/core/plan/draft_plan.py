@@ -19,7 +19,7 @@ from tamis.messaging.schemas.tuple_schema import ValueSchema, check_names, layou
 from tamis.messaging.schemas.wire_format import KINDS, Kind
 from tamis.messaging.topics import stream_of
 from tamis.persistent.lists import PersistentList
-from tamis.plan.model import StreamPlan, TopicPlan
+from tamis.plan.model import Plan, StandingQuery, StreamPlan, TopicPlan
 from tamis.planning.incremental import Built
 from tamis.planning.topic_readers import ReaderSource
 from tamis.predicates.sketch import Observed
@@ -166,19 +166,35 @@ def plan_draft(
         before=before,
     )
     anew = {name: known.anew for name, known in draft.topics.items() if known.anew}
+    represented = frozenset(s.name for s in built.plan.streams if _is_represented(s))
+    plan = _without_representations(built.plan) if represented and representatives is None else built.plan
     streams = tuple(
-        replace(
-            s, anew=anew.get(s.shards_of, 0), representatives=representatives if is_represented(s) else None
-        )
-        if anew or is_represented(s)
+        replace(s, anew=anew.get(s.shards_of, 0), representatives=representatives if known else None)
+        if (known := s.name in represented) or anew
         else s
-        for s in built.plan.streams
+        for s in plan.streams
     )
-    built = replace(built, plan=replace(built.plan, streams=streams))
+    built = replace(built, plan=replace(plan, streams=streams), represented=represented)
     shared_topics.remember(draft, built)
     return built.with_sources(sources()) if built.assigned else built
 
 
-def is_represented(stream: StreamPlan) -> bool:
+def _is_represented(stream: StreamPlan) -> bool:
     """True if edges can publish representatives of the stream to some topic."""
     return any(entry.representation is not None for topic in stream.topics for entry in topic.entries)
+
+
+def _without_representations(plan: Plan) -> Plan:
+    """The plan for services of which some can't read representations: edges publish every tuple."""
+
+    def topic(one: TopicPlan) -> TopicPlan:
+        entries = dict.fromkeys(replace(entry, representation=None) for entry in one.entries)
+        return replace(one, entries=tuple(entries))
+
+    def query(one: StandingQuery) -> StandingQuery:
+        return replace(one, inputs=tuple(replace(source, representation=None) for source in one.inputs))
+
+    streams = tuple(
+        replace(s, topics=tuple(map(topic, s.topics))) if _is_represented(s) else s for s in plan.streams
+    )
+    return replace(plan, streams=streams, standing=tuple(map(query, plan.standing)))

@@ -9,7 +9,7 @@ joiner reads makes a batch, so the registry writes the plan again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tamis.messaging.heartbeats import JOINER, Heartbeat
@@ -187,8 +187,19 @@ class FleetReports:
             return False
         if joiner is not None and not joiner.partials:
             return False
-        reports = [self.acks[shard] for shard in shards if shard in self.acks]
-        return all(ack.partials for ack in (*reports, *self.edges.values()))
+        return all(ack.partials for ack in self._reports(shards))
+
+    def _reports(self, shards: Iterable[str]) -> Iterator[Ack]:
+        """The reports of these shards, and of the edges without shards."""
+        yield from (self.acks[shard] for shard in shards if shard in self.acks)
+        yield from self.edges.values()
+
+    def takes_representatives(self, shards: Iterable[str]) -> bool:
+        """True if the edges of these shards, as far as they have reported, and the joiner can read plans with
+        representatives.
+        """
+        began = all(one.began for one in self.frontiers.values())
+        return began and all(ack.representatives for ack in self._reports(shards))
 
     def joiner_began(self, partitions: int) -> int | None:
         """When the joiner last lost state, or began; None if not all of its partitions have said so."""
