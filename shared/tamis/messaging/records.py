@@ -24,7 +24,7 @@ time has no "event_time", and its `activation` is a place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -201,7 +201,8 @@ class Ack:
         """The record of a value written by `to_bytes`, of this release or a newer one. Raises ValueError."""
         if len(value) > MOST_ACK_BYTES:
             raise ValueError(f"it has {len(value)} bytes; at most {MOST_ACK_BYTES} are read")
-        return Ack(**vars(decoded(_ACK, value)))
+        found = decoded(_ACK, value)
+        return Ack(*(getattr(found, one.name) for one in fields(Ack)))
 
     @staticmethod
     def of_edge(edge: str, time: int, failing: dict[str, str] | None) -> Ack:

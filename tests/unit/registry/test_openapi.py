@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from tests.unit.registry.openapi_copy import COPY, described, written
 
 from tamis.declarations.file_access import NO_ACCESS
-from tamis.messaging.records import Ack
+from tamis.messaging.records import Ack, Frontier
 from tamis.offline.explain import planned
 from tamis.plan.json_form import encode_plan
 from tamis.settings import KafkaSettings
@@ -58,6 +58,8 @@ class Made:
         self.worker = RegistryLoop(KafkaSettings(), 2, PLANNER, metrics, health)
         self.registry = Registry(PLANNER, State(2), None, 0, 0)
         self.registry.done(self.registry.begin(0), 0)
+        for partition in range(2):
+            self.registry.follow(Frontier(partition, 0, {}, {}, {}, 0, 0, 0, began=1))
         self.worker._registry, self.worker._away = self.registry, None
         self.app = application(self.worker, provers_of(NO_ACCESS, 1), metrics, health)
         self.openapi = self.app.openapi()
