@@ -234,8 +234,7 @@ class ShardRun:
         """Offer tuples to a topic's entries, and publish the late ones, whose ids are given."""
         if not topic.plan.counted:
             self._publish(topic, late, late)
-        before = self._cursor.read_before
-        kept = topic.offer(ids, batch, codes, in_time, self._now, read_before=before)
+        kept = topic.offer(ids, batch, codes, in_time, self._now)
         if topic.plan.counted and len(late):
             # Positions must rise.
             self._publish(topic, np.union1d(kept, late), late)

@@ -236,22 +236,16 @@ class TopicRun:
         if len(self._before_calls):
             self.saved_calls.add(ids[passing[self._before_calls].any(axis=0) & matches.any() & ~late])
 
-    def offer(
-        self, ids: Int64s, batch: Batch, codes: Int64s, matches: Matches, now: int, *, read_before: int = 0
-    ) -> Int64s:
+    def offer(self, ids: Int64s, batch: Batch, codes: Int64s, matches: Matches, now: int) -> Int64s:
         """Offer tuples that aren't late to the entries that they match; returns those to publish at once.
 
         `codes`: the codes of the partition key, for tuples that concern the topic. A tuple whose value is
         NULL, or isn't an exact DOUBLE, has no place in the order of omission and is published at once.
-        `read_before`: tuples before this offset were read by an earlier run, of which some queries count only
-        the later ones. None of them is omitted, and none stands for others.
         """
         at_once = [ids[matches.published]]
         if matches.represented is not None:
-            first = int(np.searchsorted(batch.offsets, read_before))
-            at_once.append(ids[:first][matches.represented[:, :first].any(axis=0)])
             for one, passing in zip(self._represented.values(), matches.represented, strict=True):
-                at_once.append(ids[one.publish(batch.columns, first + np.flatnonzero(passing[first:]))])
+                at_once.append(ids[one.publish(batch.columns, np.flatnonzero(passing))])
         for group in self._groups.values():
             # One row for each match of a tuple and an entry, tuple by tuple.
             mine = (

@@ -18,7 +18,8 @@ from tamis.operators.build import operator
 from tamis.operators.contract import CountsLate, Rows, TakesPanes
 from tamis.operators.time_join.filter_dispatch import Dispatch, FilterResults
 from tamis.plan.model import Input, StandingQuery
-from tamis.plan.nodes import Groups
+from tamis.plan.nodes import Groups, Representatives
+from tamis.plan.nodes import Rows as RowsOfSelect
 from tamis.plan.wire import HINT
 from tamis_joiner.core.query_progress import QueryProgress, TakenCuts
 from tamis_joiner.core.records.cut_records import ArrivedCut
@@ -143,7 +144,9 @@ class RunningQuery:
         when = tuples.times if source.time else tuples.arrived
         for shard, cuts in self.progress.cuts.get(source.topic, {}).items():
             keep &= (tuples.shards != shard) | ~cuts.have(tuples.positions)
-        at = self._not_taken(source.topic, np.flatnonzero(keep), tuples)
+        at = np.flatnonzero(keep)
+        if not self._repeatable:
+            at = self._not_taken(source.topic, at, tuples)
         if len(at) == 0:
             return None
         self.changed = True
@@ -153,6 +156,15 @@ class RunningQuery:
             rows = self._evaluator.take(raw_name(source.stream), batch, len(at))
         completed = at[rows.completed]
         return rows, when[completed], tuples.arrived[completed]
+
+    @cached_property
+    def _repeatable(self) -> bool:
+        """True if edges may publish representatives of the inputs. Repeated tuples don't change the rows, and
+        must be taken: each published tuple stands for others, also if the state knows only later ones.
+        """
+        node = self.query.node
+        distinct = isinstance(node, Representatives) or (isinstance(node, RowsOfSelect) and node.distinct)
+        return distinct and self.query.bound is not None
 
     def take_cut(self, cut: ArrivedCut) -> Found:
         """Take partial aggregates of a topic's tuples, unless they were taken before."""
