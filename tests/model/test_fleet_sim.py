@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.model import fleet_sim
 from tests.model.cuts.rules import RULES as RULES_OF_CUTS
+from tests.model.representatives.mutations import RULES as RULES_OF_REPRESENTATIVES
 
 
 def test_no_rule_is_broken_by_any_schedule() -> None:
@@ -46,7 +47,8 @@ def test_without_a_rule_a_promise_is_broken(rule: str, seed: int, kind: str) -> 
 def test_the_page_of_the_protocol_names_every_rule() -> None:
     page = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
     # Rules of cuts are those of docs/cuts.md, which the page only mentions.
-    named = set(re.findall(r"`([a-z_]+)`", page)) - (RULES_OF_CUTS.keys() - fleet_sim.RULES.keys())
+    others = RULES_OF_CUTS.keys() | RULES_OF_REPRESENTATIVES.keys()
+    named = set(re.findall(r"`([a-z_]+)`", page)) - (others - fleet_sim.RULES.keys())
     # The streams of the model are never altered, and its shards may come back at any time: the cores have
     # these rules, and `mutations` breaks them.
     assert named == set(fleet_sim.RULES) | {"former_columns", "former_domains", "back_with_reading"}

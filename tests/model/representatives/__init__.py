@@ -1,7 +1,7 @@
 """Representatives at edges under random schedules, with the real cores of edge, registry and joiner.
 
-Edges crash and move, queries begin, change and end, the joiner repeats batches and loses its state, and topics
-lose records. The rows are compared with the join of all readings in plain Python.
+Edges crash and move, queries begin, change and end, the joiner repeats batches and loses its state, and
+topics lose records. The rows are compared with the join of all readings in plain Python.
 
 | module | about |
 |---|---|

@@ -37,7 +37,10 @@ class Partition:
 
     def caught_up(self, plans: list[bytes], logs: Logs) -> bool:
         """True if all plans and records were taken."""
-        read = [(PLANS, len(plans)), *((t, len(log.values)) for (t, p), log in logs.items() if p == self._number)]
+        read = [
+            (PLANS, len(plans)),
+            *((t, len(log.values)) for (t, p), log in logs.items() if p == self._number),
+        ]
         return all(self.offsets[topic] >= end for topic, end in read)
 
     def batch(
@@ -82,13 +85,13 @@ class Partition:
             for (topic, partition), log in sorted(logs.items())
             if partition == self._number
         }
-        for topic, (least, end) in ends.items():
+        for topic, (least, last) in ends.items():
             first = max(self.offsets[topic], least)
-            end = end if calm else r.choice((first, end, r.randint(first, max(first, end))))
+            end = last if calm else r.choice((first, last, r.randint(first, max(first, last))))
             if end > first:
                 yield topic, (first, end)
 
     def lose(self, plans: int) -> None:
-        """Lose the state: all topics are read from their oldest record on. `plans`: those that are deleted."""
+        """Lose the state: all topics are read from their oldest record. `plans`: those that are deleted."""
         self._state, self._failed = {}, None
         self.offsets = Counter({PLANS: plans})

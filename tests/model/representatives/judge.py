@@ -18,8 +18,6 @@ from tests.model.representatives.queries import streams_of
 from tests.model.representatives.shard import Shard
 from tests.oracle.bounded.representatives.random_queries import Join, Query
 
-from tamis.plan.model import Plan
-
 
 class Violation(NamedTuple):
     """MISS: a row was not given in time. EXTRA: a row of readings that don't count. STUCK: nothing moves."""
@@ -105,8 +103,3 @@ class Judge:
             promised = not defined.ended and until is not None and not self.lost
             if promised and (missing := must.given - self.given[definition]):
                 yield Violation("MISS", f"{definition}, replaced by {until}: {missing}")
-
-
-def represented(plan: Plan) -> bool:
-    """True if some stream has representatives."""
-    return any(stream.representatives is not None for stream in plan.streams)

@@ -11,8 +11,10 @@ from unittest.mock import patch
 
 import numpy as np
 from tests.model.mutations import commit_passes_unsent
+from tests.model.representatives import office
 
 from tamis.bounded.representatives.proof import NotRepresented, Represented
+from tamis.operators import row_store
 from tamis.operators.representatives import synopsis
 from tamis.operators.representatives.synopsis import Extremes
 from tamis.plan.model import Entry, Representation
@@ -48,11 +50,11 @@ def kept_for_new_queries() -> Patches:
     represent = TopicRun._represent
 
     def mutant(self: TopicRun, since: int | None) -> None:
-        known = {_same(entry): one for entry, one in self._represented.items()} if since == self._since else {}
+        known = (
+            {_same(entry): one for entry, one in self._represented.items()} if since == self._since else {}
+        )
         represent(self, since)
-        self._represented = {
-            entry: known.get(_same(entry), one) for entry, one in self._represented.items()
-        }
+        self._represented = {entry: known.get(_same(entry), one) for entry, one in self._represented.items()}
 
     return [(TopicRun, "_represent", mutant)]
 
@@ -96,7 +98,7 @@ def other_side() -> Patches:
 
 def rounded() -> Patches:
     """Edges compare DOUBLE values rounded to whole numbers (`same_order`)."""
-    publish, as_numbers = Representatives.publish, synopsis.as_numbers
+    publish, as_numbers = Representatives.publish, row_store.as_numbers
 
     def coarse(vector: Any, codes: Any) -> Any:
         if vector.data.dtype == np.float64:
@@ -117,7 +119,7 @@ def one_for_unequal() -> Patches:
 
 def first_occurrence() -> Patches:
     """The second occurrence of a stream in a self-join has no covers (`every_occurrence`)."""
-    represented = representation.represented
+    represented: Callable[..., Represented | NotRepresented] = representation.represented
 
     def mutant(*args: Any) -> Represented | NotRepresented:
         found = represented(*args)
@@ -143,29 +145,27 @@ def nothing_beyond_most() -> Patches:
     return [(Representatives, "publish", mutant)]
 
 
-MUTATIONS: dict[str, Callable[[], Patches]] = {
-    made.__name__: made
-    for made in (
-        shed_covers,
-        kept_for_new_queries,
-        repeats_dropped,
-        commits_before_covers,
-        kept_after_loss,
-        other_side,
-        rounded,
-        one_for_unequal,
-        first_occurrence,
-        nothing_beyond_most,
-    )
+# By rule, what breaks it.
+RULES: dict[str, tuple[Callable[[], Patches], ...]] = {
+    "published_covers": (shed_covers,),
+    "fresh_representatives": (kept_for_new_queries,),
+    "repeats_taken": (repeats_dropped,),
+    "covers_first": (commits_before_covers,),
+    "begins_with_joiner": (kept_after_loss,),
+    "same_order": (other_side, rounded),
+    "all_sides": (one_for_unequal,),
+    "every_occurrence": (first_occurrence,),
+    "more_keys": (nothing_beyond_most,),
 }
-# These change proofs, which schedules remember.
-PROOFS = {"first_occurrence"}
+MUTATIONS = {made.__name__: made for some in RULES.values() for made in some}
 
 
 @contextmanager
 def broken(name: str | None) -> Iterator[None]:
-    """The product without a rule; as it is for None."""
+    """The product with a mutation; as it is for None."""
     with ExitStack() as stack:
+        if name == "first_occurrence":
+            stack.enter_context(patch.object(office, "_PROVEN", {}))  # it changes proofs
         for target, attribute, mutant in MUTATIONS[name]() if name else ():
             stack.enter_context(patch.object(target, attribute, mutant))
         yield

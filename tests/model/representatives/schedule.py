@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable
 
 from tests.model.kafka import cut_once
 from tests.model.representatives.joiner import Partition
@@ -22,11 +21,11 @@ _ALERTS = ("q0", "q1", "q2")
 class Fleet:
     """All that a schedule is played with. `now` is wall clock, microseconds."""
 
-    def __init__(self, seed: int, *, trace: bool = False) -> None:
+    def __init__(self, seed: int, *, asked: tuple[Asked, ...] = (), trace: bool = False) -> None:
         r = self.r = random.Random(seed)
         self.trace: list[str] | None = [] if trace else None
         self.now, self.calm = 1_700_000_000_000_000, False
-        self.asked = pool(seed % 41 + 41 * (seed // 2000))
+        self.asked = asked or pool(seed % 41 + 41 * (seed // 2000))
         query = with_more_keys(self.asked[0].query, r)
         partitions = r.choice((1, 1, 2))
         self.office = Office(query.declarations(), partitions, self.now)
@@ -85,7 +84,9 @@ def obey(fleet: Fleet, shard: Shard | None = None) -> None:
     if run and run.core.version != before:
         stream = plan.stream(shard.stream)
         since = None if stream is None else stream.representatives
-        fleet.say(shard.name, "obeys", plan.version, "since", since, "at", run.core.next_offset, shard.durable)
+        fleet.say(
+            shard.name, "obeys", plan.version, "since", since, "at", run.core.next_offset, shard.durable
+        )
 
 
 def read(fleet: Fleet) -> None:
@@ -96,9 +97,7 @@ def read(fleet: Fleet) -> None:
         shard.read(run, fleet.r.choice((1, 1, 3)), fleet.now)
         if run.core.next_offset > before:
             new = shard.readings[before : run.core.next_offset]
-            places = [run.core.place(one.token) - run.core._cursor.born for one in run.core.out
-                      if run.core.carries_tuple(one.token)]
-            fleet.say(shard.name, "zombie" * (run is not shard.run), "reads from", before, new, "sends", places)
+            fleet.say(shard.name, "zombie" * (run is not shard.run), "reads from", before, new)
 
 
 def send(fleet: Fleet) -> None:
@@ -178,7 +177,8 @@ def registry(fleet: Fleet) -> None:
     """The registry hears the fleet and does what is due."""
     fleet.office.hear(fleet.shards, fleet.frontiers, fleet.now)
     while fleet.office.tick(fleet.now):
-        fleet.say("plan", fleet.office.plan.version, [(s.name, s.representatives) for s in fleet.office.plan.streams])
+        plan = fleet.office.plan
+        fleet.say("plan", plan.version, [(one.name, one.representatives) for one in plan.streams])
 
 
 def change(fleet: Fleet) -> None:
@@ -195,7 +195,8 @@ def change(fleet: Fleet) -> None:
         fleet.seen["replaced"] += alert in office.current
         office.define(alert, r.choice(fleet.asked), fleet.now)
     if len(office.plans) > before:
-        fleet.note("changes", alert, "plan", office.plan.version, [(d.alert, d.version, d.until) for d in office.every])
+        known = [(one.alert, one.version, one.until) for one in office.every]
+        fleet.note("changes", alert, "plan", office.plan.version, known)
 
 
 # ---- joiner
@@ -243,14 +244,13 @@ def lose_state(fleet: Fleet) -> None:
 
 def lose_records(fleet: Fleet) -> None:
     """A topic loses records that the joiner has not taken, which it finds out."""
-    places = [
-        place for place, log in fleet.logs.items() if fleet.joiner[place[1]].offsets[place[0]] < len(log.values)
-    ]
+    taken = {place: fleet.joiner[place[1]].offsets[place[0]] for place in fleet.logs}
+    places = [place for place, log in fleet.logs.items() if taken[place] < len(log.values)]
     if places and fleet.losses < 2 and all(partition.may_lose for partition in fleet.joiner):
         fleet.losses += 1
         place = fleet.r.choice(places)
         log = fleet.logs[place]
-        log.first = max(log.first, fleet.r.randint(fleet.joiner[place[1]].offsets[place[0]] + 1, len(log.values)))
+        log.first = max(log.first, fleet.r.randint(taken[place] + 1, len(log.values)))
         fleet.judge.lost = fleet.now
         fleet.office.hear_of_loss(fleet.now)
         fleet.note("records lost", place, "up to", log.first)
@@ -288,7 +288,7 @@ def play(seed: int, *, trace: bool = False) -> tuple[list[Violation], Fleet]:
     for alert in _ALERTS[: r.choice((1, 1, 2))]:
         fleet.office.define(alert, fleet.asked[0], fleet.now)
     if r.random() < 0.8:
-        _begin(fleet)
+        begin(fleet)
     length = 12 * sum(len(shard.readings) for shard in fleet.shards) + 60
     for place, step in enumerate(r.choices(list(weights), list(weights.values()), k=length)):
         fleet.now += 1_000
@@ -296,19 +296,22 @@ def play(seed: int, *, trace: bool = False) -> tuple[list[Violation], Fleet]:
         step(fleet)
         if fleet.violations:
             return fleet.violations, fleet
-    _drain(fleet)
+    drain(fleet)
     fleet.violations += fleet.judge.at_the_end()
-    fleet.seen["omitted"] += sum(shard.omitted + (shard.run.core.totals["omitted"] if shard.run else 0) for shard in fleet.shards)
+    for shard in fleet.shards:
+        omitted = shard.run.core.totals["omitted"] if shard.run else 0
+        fleet.seen["omitted"] += shard.omitted + omitted
+    fleet.seen += fleet.judge.seen
     return fleet.violations, fleet
 
 
-def _begin(fleet: Fleet) -> None:
+def begin(fleet: Fleet) -> None:
     """Edges and joiner have the plan and each other's word before the first reading."""
     for _ in range(4):
-        _work(fleet)
+        work(fleet)
 
 
-def _drain(fleet: Fleet) -> None:
+def drain(fleet: Fleet) -> None:
     """Repair everything, and work until the joiner has everything."""
     fleet.calm = True
     fleet.say("drain")
@@ -319,7 +322,7 @@ def _drain(fleet: Fleet) -> None:
         shard.shedder.share = 0.0
     for _ in range(12):
         before = len(fleet.office.plans), sum(len(log.values) for log in fleet.logs.values())
-        _work(fleet)
+        work(fleet)
         if before == (len(fleet.office.plans), sum(len(log.values) for log in fleet.logs.values())):
             break
     done = all(s.run and s.run.core.next_offset == len(s.readings) == s.run.arrived for s in fleet.shards)
@@ -327,7 +330,7 @@ def _drain(fleet: Fleet) -> None:
         fleet.violations.append(Violation("STUCK", str([(s.name, s.durable) for s in fleet.shards])))
 
 
-def _work(fleet: Fleet) -> None:
+def work(fleet: Fleet) -> None:
     """One turn of everything."""
     calm, fleet.calm = fleet.calm, True
     fleet.now += 11_000_000

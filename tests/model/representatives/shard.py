@@ -115,7 +115,9 @@ class Shard:
     def ack(self, plan: int, now: int) -> Ack | None:
         """The edge's report."""
         if self.run is None or self.run.core.acknowledged is None:
-            return Ack(self.name, self.stream, "e", plan, 0, "waiting", now, unread=True) if not plan else None
+            return (
+                Ack(self.name, self.stream, "e", plan, 0, "waiting", now, unread=True) if not plan else None
+            )
         version, activation = self.run.core.acknowledged
         return Ack(self.name, self.stream, "e", version, activation, "active", now)
 

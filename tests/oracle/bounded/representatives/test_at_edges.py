@@ -46,7 +46,9 @@ def _entries(query: Query) -> dict[str, Entry]:
         plan = first_plan(catalog_of(f"{query.declarations()} CREATE ALERT q AS {query.sql()};"))
     except TamisError:
         return {}
-    found = {stream.name: entry for stream in plan.streams for topic in stream.topics for entry in topic.entries}
+    found = {
+        stream.name: entry for stream in plan.streams for topic in stream.topics for entry in topic.entries
+    }
     return found if all(entry.representation for entry in found.values()) else {}
 
 
@@ -87,7 +89,9 @@ class _Edge:
         """True if the edge publishes the tuple."""
         columns = batch({self._stream: self._typed}, self._stream, [tuple(one.values())])
         taken = Batch(columns, *(np.zeros(1, np.int64) for _ in range(3)))
-        passing = np.arange(1) if self._filter is None else np.flatnonzero(holds(self._filter, taken.view(), 1))
+        passing = (
+            np.arange(1) if self._filter is None else np.flatnonzero(holds(self._filter, taken.view(), 1))
+        )
         if not len(self._kept.publish(taken, passing)):
             return False
         self._sent.append(tuple(one[name] for name in sorted(self._read)))
