@@ -19,7 +19,7 @@ _KINDS = tuple(kind for kind in KINDS if kind not in ("front", "windows", "unlim
 
 @dataclass(frozen=True)
 class Asked:
-    """What an alert asks. `raw`: its edges publish every reading."""
+    """The query of an alert. `raw`: its edges publish every reading."""
 
     query: Query
     raw: bool = False

@@ -25,7 +25,7 @@ _log = get_logger("edge.representatives")
 
 
 class Representatives:
-    """What one entry keeps of the tuples that it has published. It begins empty."""
+    """Synopses of the tuples that one entry has published. They begin empty."""
 
     def __init__(self, representation: Representation) -> None:
         self._representation = representation

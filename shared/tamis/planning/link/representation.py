@@ -25,7 +25,7 @@ _Covers = dict[str, list[tuple[Cover, int]]]
 def representations(
     alert: AlertDef, catalog: Catalog, bound: int | None, keys: Mapping[str, Sequence[str]]
 ) -> dict[str, Representation]:
-    """What edges keep of the streams of an alert, by stream; empty if they publish every tuple.
+    """The representations of the streams of an alert, by stream; empty if edges publish every tuple.
 
     `bound`: the proven number of the joiner's entries. `keys`: the partition key of each stream.
     """
