@@ -180,8 +180,8 @@ class StreamPlan:
     # event time of its readings. Others are left out.
     origin: str | None = None
     begin: Signed | None = None
-    # The plan version since which the joiner has its state: edges begin their representatives anew with each
-    # greater one. None: the joiner doesn't say, so edges omit no tuple of an entry with representatives.
+    # When the joiner's state began, wall clock, microseconds: edges begin their representatives anew with
+    # each other one. None: not all services can say or read it, so edges publish every tuple.
     representatives: int | None = None
 
     @property

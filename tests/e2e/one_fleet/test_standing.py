@@ -191,12 +191,12 @@ class Readings:
             for at in range(size // 20)
         ]
         _write(directory / "levels.csv", ("item", "level", "ts"), self.levels)
-        # Every third one is up to an hour late.
+        # Every third one is up to a minute late.
         self.visitors = [
             (
                 self._random.randint(0, 10),
                 self._random.randint(0, 100),
-                START + at * 25_000 - (0 if at % 3 else self._random.randint(0, 3_600_000_000)),
+                START + at * 25_000 - (0 if at % 3 else self._random.randint(0, 60_000_000)),
             )
             for at in range(size)
         ]

@@ -1,4 +1,4 @@
-"""Which rows must have been given, and which may: a join of all readings in plain Python.
+"""Rows that must have been given, and which may: a join of all readings in plain Python.
 
 A query counts the readings of a shard from its activation there, at the latest: from the position that the
 first durable commit under its version names. Readings before it may count that were read under its version or

@@ -15,13 +15,11 @@ from tests.model.representatives import office
 
 from tamis.bounded.representatives.proof import NotRepresented, Represented
 from tamis.operators import row_store
-from tamis.operators.representatives import synopsis
+from tamis.operators.representatives import sent_tuples, synopsis
+from tamis.operators.representatives.sent_tuples import Representatives
 from tamis.operators.representatives.synopsis import Extremes
 from tamis.plan.model import Entry, Representation
-from tamis_edge.core import representatives
 from tamis_edge.core.outbox import Outbox
-from tamis_edge.core.representatives import Representatives
-from tamis_edge.core.rows import Batch
 from tamis_edge.core.topic_run import TopicRun
 from tamis_joiner.core.running_query import RunningQuery
 
@@ -114,7 +112,7 @@ def rounded() -> Patches:
 
 def one_for_unequal() -> Patches:
     """Of conditions `!=` edges keep one tuple of each group (`all_sides`)."""
-    return [(representatives, "Inequations", Extremes)]
+    return [(sent_tuples, "synopsis_of", Extremes)]
 
 
 def first_occurrence() -> Patches:
@@ -136,9 +134,9 @@ def nothing_beyond_most() -> Patches:
     """A shard with more keys than declared publishes none of their tuples (`more_keys`)."""
     publish = Representatives.publish
 
-    def mutant(self: Representatives, batch: Batch, passing: Any) -> Any:
+    def mutant(self: Representatives, *args: Any) -> Any:
         before = len(self)
-        found = publish(self, batch, passing)
+        found = publish(self, *args)
         full = self._synopses is None and before
         return found[:0] if full else found
 

@@ -1,4 +1,4 @@
-"""What edges keep to publish representatives: for which alerts, how it is shared, and what EXPLAIN says."""
+"""Representatives at edges: the alerts that have them, how they are shared, and what EXPLAIN says."""
 
 from __future__ import annotations
 

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tamis.expressions.evaluate import evaluate, holds
+from tamis.expressions.evaluate import evaluate
 from tamis.expressions.json_form import to_json
-from tamis.expressions.nodes import Expr, Type
-from tamis.expressions.vectors import Columns, Mask, Vector
+from tamis.expressions.nodes import Expr
+from tamis.expressions.vectors import Columns, Vector
 from tamis.operators.contract import Batch
-from tamis.operators.representatives.best import Best
-from tamis.operators.representatives.inequations import Inequations
-from tamis.operators.representatives.synopsis import Extremes, Synopsis
+from tamis.operators.representatives.of_cover import synopsis_of
+from tamis.operators.representatives.synopsis import Synopsis, meeting
 from tamis.operators.windows.row_joins import RowIndex, joined
 from tamis.plan import nodes
 
@@ -129,7 +128,7 @@ class _Source:
         self._filter, self._names = node.filter, [name for name, _ in node.columns]
         self._types = [kind for _, kind in node.columns]
         self._covers = node.covers
-        self.synopses: list[Synopsis] = [_synopsis(cover, self._types) for cover in node.covers]
+        self.synopses: list[Synopsis] = [synopsis_of(cover, self._types) for cover in node.covers]
         self.places = np.zeros(0, np.int64)
         self.changing: Columns = self.nothing()
         self._changed: list[list[Vector]] = []  # the columns of the tuples that change each synopsis
@@ -138,10 +137,10 @@ class _Source:
         """Find the changing tuples among those of a batch in `at`, which stand at `places`."""
         read = {(self.alias, name): vector.take(at) for name, vector in batch.items()}
         columns = {(self.alias, name): read[self.alias, name] for name in self._names}
-        passing = _passing(self._filter, read, len(places))
+        passing = meeting(self._filter, read, len(places))
         found = []
         for cover, synopsis in zip(self._covers, self.synopses, strict=True):
-            own = _passing(cover.conditions, read, len(places)) & passing
+            own = meeting(cover.conditions, read, len(places)) & passing
             at_own = np.flatnonzero(own)
             found.append(at_own[synopsis.change(_taken(columns, at_own), len(at_own))])
         changed = np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
@@ -190,23 +189,10 @@ class _Source:
             synopsis.keep(vectors)
 
 
-def _synopsis(cover: nodes.Cover, types: Sequence[Type]) -> Synopsis:
-    if cover.most != 1:
-        return Best(cover, types)
-    return (Inequations if cover.unequal else Extremes)(cover, types)
-
-
 def _cover_form(cover: nodes.Cover) -> list[object]:
     exprs = [*cover.equal, None, cover.value, None, *cover.unequal, None, *cover.conditions]
     most = [cover.most] if cover.most != 1 else []
     return [cover.least, *most, *(None if one is None else to_json(one) for one in exprs)]
-
-
-def _passing(conditions: Sequence[Expr], columns: Columns, size: int) -> Mask:
-    keep = np.ones(size, np.bool_)
-    for condition in conditions:
-        keep &= holds(condition, columns, size)
-    return keep
 
 
 def _taken(columns: Columns, at: Ints) -> dict[Name, Vector]:

@@ -15,8 +15,8 @@ import numpy as np
 from tamis.expressions.nodes import columns
 from tamis.expressions.vectors import Columns, Vector
 from tamis.omission.columns import Int64s
-from tamis.operators.representatives.inequations import Inequations
-from tamis.operators.representatives.synopsis import Extremes, Synopsis, meeting
+from tamis.operators.representatives.of_cover import synopsis_of
+from tamis.operators.representatives.synopsis import Synopsis, meeting
 from tamis.plan.model import Representation
 from tamis.plan.nodes import Cover
 from tamis.telemetry.logs import get_logger
@@ -30,8 +30,7 @@ class Representatives:
     def __init__(self, representation: Representation) -> None:
         self._representation = representation
         self._synopses: list[tuple[Cover, Synopsis]] | None = [
-            (cover, (Inequations if cover.unequal else Extremes)(cover, ()))
-            for cover in representation.covers
+            (cover, synopsis_of(cover, ())) for cover in representation.covers
         ]
 
     def __len__(self) -> int:

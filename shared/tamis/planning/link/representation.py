@@ -39,7 +39,7 @@ def representations(
     found = {}
     for stream, own in _covers(query, catalog, bound).items():
         most = sum(count for _, count in own)
-        # Places are compared in each output partition: a tuple must stand for others of its own partition.
+        # Tuples of other output partitions may arrive later.
         if most > GREATEST or not all(_names(cover.equal) >= set(keys[stream]) for cover, _ in own):
             return {}
         found[stream] = Representation(tuple(cover for cover, _ in own), most)

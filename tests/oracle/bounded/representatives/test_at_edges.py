@@ -21,11 +21,10 @@ from tests.oracle.random_cases import SEED, also_long, cases
 from tamis.errors import TamisError
 from tamis.expressions.evaluate import holds
 from tamis.expressions.nodes import Type
+from tamis.operators.representatives.sent_tuples import Representatives
 from tamis.plan.model import Entry, Representation
 from tamis.planning.build import first_plan
 from tamis.query.parse import catalog_of
-from tamis_edge.core.representatives import Representatives
-from tamis_edge.core.rows import Batch
 
 
 @pytest.mark.parametrize("times", also_long(60))
@@ -88,11 +87,12 @@ class _Edge:
     def take(self, one: Tuple) -> bool:
         """True if the edge publishes the tuple."""
         columns = batch({self._stream: self._typed}, self._stream, [tuple(one.values())])
-        taken = Batch(columns, *(np.zeros(1, np.int64) for _ in range(3)))
         passing = (
-            np.arange(1) if self._filter is None else np.flatnonzero(holds(self._filter, taken.view(), 1))
+            np.arange(1)
+            if self._filter is None
+            else np.flatnonzero(holds(self._filter, {("", name): one for name, one in columns.items()}, 1))
         )
-        if not len(self._kept.publish(taken, passing)):
+        if not len(self._kept.publish(columns, passing)):
             return False
         self._sent.append(tuple(one[name] for name in sorted(self._read)))
         if not any(cover.value is not None or cover.unequal for cover in self._representation.covers):
@@ -118,7 +118,7 @@ def test_tuples_in_random_order_are_published_as_often_as_records_occur() -> Non
         values = [(place % keys, value) for place, value in enumerate(r.permutation(count).tolist())]
         columns = batch({"s": (("k", Type.INT), ("x", Type.INT))}, "s", values)
         numbers = np.arange(count)
-        published += len(kept.publish(Batch(columns, numbers, numbers, numbers), numbers))
+        published += len(kept.publish(columns, numbers))
     expected = keys * (math.log(count / keys) + 0.58)
     assert 0.85 * expected < published / runs < 1.15 * expected
 
