@@ -76,6 +76,8 @@ _LATER = frozenset(
         "former",
         "origin",
         "begin",
+        "representation",
+        "representatives",
         "partials",
     )
 )
@@ -148,7 +150,7 @@ class WireType(Generic[T]):
         fields: list[Any] = list(more.items())
         self._fields: list[tuple[str, Read | None, Write | None]] = []
         self._left_out: dict[str, object] = {}  # values of later fields that are not written
-        self._later: set[str] = set()
+        self.later: set[str] = set()  # fields that plans may lack
         for field in dataclasses.fields(kind):  # type: ignore[arg-type]
             found = _converter(hints[field.name])
             self._fields.append((field.name, found.read, found.write))
@@ -156,7 +158,7 @@ class WireType(Generic[T]):
             if field.name not in _LATER and not of_operators:
                 fields.append((field.name, found.wire))
                 continue
-            self._later.add(field.name)
+            self.later.add(field.name)
             if field.default is None:  # never written as null
                 fields.append((field.name, _without_none(found.wire) | UnsetType, UNSET))
             else:
@@ -221,7 +223,7 @@ class WireType(Generic[T]):
                 continue  # msgspec leaves out the default itself, but not an equal string
             if mine is not None:
                 fields[name] = mine if convert is None else convert(mine)
-            elif name not in self._later:
+            elif name not in self.later:
                 fields[name] = None
         found: Record = self.struct(**fields, **given)
         return found

@@ -14,12 +14,12 @@ from tests.unit.certificates.catalogs import NEAR, TWO
 from tamis.declarations.watches import NamedPattern, Watch
 from tamis.errors import InputError
 from tamis.expressions.nodes import Column, Type
-from tamis.plan import document
+from tamis.plan import document, model
 from tamis.plan.document import LARGEST
 from tamis.plan.json_form import alerts_of, decode_plan, encode_plan, version_of
 from tamis.plan.model import Plan, StandingQuery
 from tamis.plan.nodes import ApplicationTime, Matching, Table, TimedMatching
-from tamis.plan.wire import MOST
+from tamis.plan.wire import MOST, WireType
 from tamis.planning.build import build_plan
 from tamis.query.parse import catalog_of
 
@@ -215,3 +215,24 @@ def test_what_no_service_could_read_is_not_written() -> None:
         InputError, match=r"alert rows\.node\.tables\[0\]\.path: no service could read its plan"
     ):
         encode_plan(made)
+
+
+def test_fields_with_a_default_are_left_out_unless_the_first_release_had_them() -> None:
+    """Else no service can read the plans of the release before, and older ones can't read the new plan."""
+    first = {
+        "Definition": {"bound", "for_", "gap", "labels", "severity"},
+        "Input": {"columns"},
+        "PaneGrid": {"until"},
+        "Plan": {"definitions", "retiring", "shard_streams", "since", "streams"},
+        "StandingQuery": {"for_", "gap", "labels", "severity"},
+        "TopicPlan": {"select"},
+    }
+    for name, kind in vars(model).items():
+        if dataclasses.is_dataclass(kind) and kind.__module__ == model.__name__:
+            known = WireType(cast("type[Any]", kind))
+            optional = {
+                field.name
+                for field in dataclasses.fields(kind)
+                if {field.default, field.default_factory} != {dataclasses.MISSING}
+            }
+            assert optional - known.later == first.get(name, set()), name
