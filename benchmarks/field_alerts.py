@@ -92,9 +92,11 @@ def _sent(field: str, streams: str, alerts: list[str], directory: Path, readings
         (alert,) = catalog.alerts.values()
         found = measured(alert, catalog, recordings).values()
         passing = sum(one.tuples - one.dropped for one in found)
-        said, topic = transfer(alert, catalog), partial_topic(alert, catalog)
+        said = transfer(alert, catalog, alert.query.sources[0].stream)
+        topic = partial_topic(alert, catalog)
         if topic is None or topic.partials is None:
-            yield Sent("readings", passing, passing, passing, JOIN if said is None else said.reason)
+            why = JOIN if said is None else said.reason or "representatives"
+            yield Sent("readings", passing, passing, passing, why)
             continue
         separate = any(one.each for one in partials(topic.partials.grouping.aggregates))
         rows, records = (sum(getattr(one, of) or 0 for one in found) for of in ("rows", "records"))

@@ -405,3 +405,9 @@ def select_of(node: Node) -> Outputs:
             return select_of(node.outer)
         case _:
             assert_never(node)
+
+
+def gives_rows_once(node: Node) -> bool:
+    """True if a node never gives a row a second time."""
+    some = isinstance(node, Rows | Union | ApplicationTime) and node.distinct
+    return some or isinstance(node, Representatives)

@@ -21,7 +21,7 @@ from tamis.planning.explanations.probable_mistakes import (
     silence_warnings,
 )
 from tamis.planning.explanations.row_growth import growth_warnings, missing_keys, open_ended_warnings
-from tamis.planning.explanations.transfer import transfer
+from tamis.planning.explanations.transfer import Transfer, transfer
 from tamis.planning.verdict import InputVerdict, Verdict
 from tamis.query.model import (
     AlertDef,
@@ -73,13 +73,19 @@ def rendered(verdict: Verdict, definition: AlertDef | DerivedDef, catalog: Catal
         tuple(
             source
             if alert is None or source.stream in catalog.tables
-            else replace(source, transfer=transfer(alert, reading, source.stream))
+            else _with_transfer(source, transfer(alert, reading, source.stream))
             for source in (_source(one, verdict, words, immediate) for one in verdict.inputs)
         ),
         verdict.memory,
         warnings=tuple(map(words, _warnings(verdict, definition, reading))),
         history=_history(definition, catalog),
     )
+
+
+def _with_transfer(source: SourceExplanation, sent: Transfer | None) -> SourceExplanation:
+    if sent is not None and sent.represented is not None:
+        source = replace(source, reason="a tuple is omitted if earlier ones stand for it in every row")
+    return replace(source, transfer=sent)
 
 
 def _warnings(verdict: Verdict, definition: AlertDef | DerivedDef, catalog: Catalog) -> dict[str, None]:

@@ -87,9 +87,9 @@ def other_side() -> Patches:
     """Edges keep the least value where the greatest is needed, and the other way round (`same_order`)."""
     begin = Representatives.__init__
 
-    def mutant(self: Representatives, found: Representation) -> None:
+    def mutant(self: Representatives, found: Representation, *more: Any) -> None:
         covers = tuple(replace(cover, least=not cover.least) for cover in found.covers)
-        begin(self, replace(found, covers=covers))
+        begin(self, replace(found, covers=covers), *more)
 
     return [(Representatives, "__init__", mutant)]
 

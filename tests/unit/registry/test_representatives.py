@@ -9,6 +9,7 @@ from tests.unit.registry.test_openapi import Made
 
 from tamis.messaging.heartbeats import JOINER, Heartbeat
 from tamis.messaging.records import Ack, Frontier
+from tamis_registry.core.declared_keys import excesses
 
 SQL = """
 CREATE STREAM s (k INT KEY, x INT NOT NULL) WITH (keys = 5);
@@ -87,3 +88,18 @@ def test_edges_of_an_earlier_release_get_plans_that_they_can_read() -> None:
     assert tick(one) and since(one) == (None, False)
     one.registry.hear(replace(ACK, plan=one.registry.plan.version), one.now)
     assert tick(one) and since(one) == (8, True)
+
+
+def test_a_query_that_keeps_more_than_its_bound_tells_of_keys() -> None:
+    one = made(7, 8)
+    (query,) = one.registry.plan.standing
+    name = f"{query.alert}@{query.version}"
+
+    def keep(*entries: int) -> dict[str, str]:
+        for partition, count in enumerate(entries):
+            one.registry.follow(Frontier(partition, 0, {}, {name: count}, {}, 0, 0, 0, began=7))
+        return excesses(one.registry.view(one.now))
+
+    assert query.bound == 5
+    assert keep(3, 2) == {}
+    assert "alert hot keeps 6 entries, more than its bound of 5" in keep(3, 3)["s"]

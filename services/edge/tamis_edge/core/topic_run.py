@@ -149,7 +149,7 @@ class TopicRun:
         known = self._represented if since == self._since else {}
         self._since = since
         self._represented = {
-            entry: known[entry] if entry in known else Representatives(entry.representation)
+            entry: known[entry] if entry in known else Representatives(entry.representation, self.plan.name)
             for entry in self.plan.entries
             if entry.representation is not None and since is not None
         }

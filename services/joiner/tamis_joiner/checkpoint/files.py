@@ -36,7 +36,7 @@ _MAX_NAMED = 3
 
 _NEW_DIRECTORY = (
     "start with a new directory (--checkpoint): the joiner then reads its topics from their beginning, as far"
-    " as Kafka still has them, and alarms come again with the same id"
+    " as Kafka still has them, alarms come again with the same id, and queries that count begin to count anew"
 )
 _RESTORE = f"restore the directory from a backup, or {_NEW_DIRECTORY}"
 

@@ -108,8 +108,8 @@ def warn_if_emptied(files: Files, worked_before: Callable[[], bool]) -> bool:
         return False
     log.warning(
         "the checkpoint is empty, and a joiner has worked with this Kafka before: topics are read from their"
-        " beginning, and alarms come again with the same id; if this isn't meant, stop the joiner and restore"
-        " its checkpoint",
+        " beginning, alarms come again with the same id, and queries that count begin anew; if this isn't"
+        " meant, stop the joiner and restore its checkpoint",
         checkpoint=files.location.uri,
     )
     return True

@@ -10,7 +10,8 @@ same columns. Two tuples that the alert can't tell apart give one id.
 The `id` of a row of a standing query is a digest of the alert, the version of the definition, the output
 partition and the number of the row there. If a batch is repeated, its rows get the same numbers again, so a
 reader can recognise rows that it has seen. Equal rows have different ids, because the query may return a row
-several times.
+several times. With DISTINCT it doesn't, and the number isn't in the digest: a row that comes again after the
+state was lost has the same id, in whatever order rows come then.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from tamis.operators.time_join.existence import row_inputs
 from tamis.operators.time_join.temporal_join import JoinedColumns
 from tamis.operators.time_join.time_bounds import window_rows
 from tamis.plan.model import Definition, Input, StandingQuery
+from tamis.plan.nodes import gives_rows_once
 from tamis_joiner.core.shed_spans import ShedSpans
 from tamis_joiner.core.tuples.stored_tuples import StoredTuples
 
@@ -95,6 +97,7 @@ def standing_alarms(
     """
     columns = {name: vector.to_list() for name, vector in rows.columns.items()}
     withdrawn = columns.pop(WITHDRAWN, [False] * len(rows))
+    once = gives_rows_once(query.node)
     alarms = []
     for at, values in enumerate(zip(*columns.values(), strict=True)):
         row = dict(zip(columns, values, strict=True))
@@ -109,7 +112,7 @@ def standing_alarms(
                 query,
                 # Numbers begin again with a lost checkpoint. Without the row itself, another row would then
                 # have an id that the alerts service knows, and be taken for a repetition.
-                identity=[query.version, numbering.partition, number, row],
+                identity=[query.version, numbering.partition, *([] if once else [number]), row],
                 key=[row[name] for name in query.key],
                 event_time=int(times[at]),
                 row=row,

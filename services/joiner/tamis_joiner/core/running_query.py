@@ -18,8 +18,7 @@ from tamis.operators.build import operator
 from tamis.operators.contract import CountsLate, Rows, TakesPanes
 from tamis.operators.time_join.filter_dispatch import Dispatch, FilterResults
 from tamis.plan.model import Input, StandingQuery
-from tamis.plan.nodes import Groups, Representatives
-from tamis.plan.nodes import Rows as RowsOfSelect
+from tamis.plan.nodes import ApplicationTime, Groups, gives_rows_once
 from tamis.plan.wire import HINT
 from tamis_joiner.core.query_progress import QueryProgress, TakenCuts
 from tamis_joiner.core.records.cut_records import ArrivedCut
@@ -163,8 +162,8 @@ class RunningQuery:
         must be taken: each published tuple stands for others, also if the state knows only later ones.
         """
         node = self.query.node
-        distinct = isinstance(node, Representatives) or (isinstance(node, RowsOfSelect) and node.distinct)
-        return distinct and self.query.bound is not None
+        timed = isinstance(node, ApplicationTime)
+        return gives_rows_once(node) and not timed and self.query.bound is not None
 
     def take_cut(self, cut: ArrivedCut) -> Found:
         """Take partial aggregates of a topic's tuples, unless they were taken before."""

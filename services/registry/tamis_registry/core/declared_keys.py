@@ -46,4 +46,25 @@ def key_counts(view: View) -> Iterator[KeyCount]:
 def excesses(view: View) -> dict[str, str]:
     """By stream that has more keys than it declares: the reason to look at it."""
     counts = sorted(key_counts(view), key=lambda count: count.held)
-    return {count.stream: reason for count in counts if (reason := count.excess()) is not None}
+    found = {count.stream: reason for count in counts if (reason := count.excess()) is not None}
+    return dict(_passed_bounds(view)) | found
+
+
+def _passed_bounds(view: View) -> Iterator[tuple[str, str]]:
+    """The streams that declare keys and that a query reads which keeps more entries than was proven. Queries
+    that keep synopses don't count keys.
+    """
+    frontiers = view.seen.frontiers.values()
+    for query in view.plan.standing:
+        kept = sum(one.definitions.get(f"{query.alert}@{query.version}", 0) for one in frontiers)
+        if not query.proven or query.bound is None or kept <= query.bound:
+            continue
+        for source in query.inputs:
+            stream = view.state.catalog.streams.get(source.stream)
+            if stream is not None and stream.keys is not None:
+                yield (
+                    source.stream,
+                    f"alert {query.alert} keeps {kept} entries, more than its bound of {query.bound}: a"
+                    f" stream that it reads has more keys than it declares. {source.stream} declares keys ="
+                    f" {stream.keys}: find the sender, or ALTER STREAM {source.stream} SET (keys = …)",
+                )

@@ -27,8 +27,9 @@ _log = get_logger("edge.representatives")
 class Representatives:
     """Synopses of the tuples that one entry has published. They begin empty."""
 
-    def __init__(self, representation: Representation) -> None:
-        self._representation = representation
+    def __init__(self, representation: Representation, topic: str = "") -> None:
+        """`topic`: for the log."""
+        self._representation, self._topic = representation, topic
         self._synopses: list[tuple[Cover, Synopsis]] | None = [
             (cover, synopsis_of(cover, ())) for cover in representation.covers
         ]
@@ -51,7 +52,8 @@ class Representatives:
             # The joiner's bound is passed, too, and its metrics say so.
             self._synopses = None
             most = self._representation.most
-            _log.error("there are more keys than declared: every tuple is published", most=most)
+            what = "the stream has more keys than it declares: every tuple is published"
+            _log.error(what, topic=self._topic, most=most)
         return passing[published]
 
     @cached_property

@@ -225,7 +225,9 @@ def _topic(
 
 
 def _waits_for(view: View, stream: StreamPlan, states: list[StreamState]) -> list[str]:
-    """The reasons why the frontier of a topic may not move on."""
+    """The reasons why the frontier of a topic may not move on. Nothing waits for one without event time."""
+    if stream.time is None:
+        return []
     reasons = [
         why
         for state, why in view.shard_states.get(stream.shards_of, ())
