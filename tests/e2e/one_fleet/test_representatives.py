@@ -16,11 +16,11 @@ from tests.e2e.plant import CONFIG, JOINED, STREAMS, Plant, rows
 
 SECONDS = 120.0
 QUERIES = {
-    "strained": f"{JOINED} > 1990",
-    "apart": "SELECT DISTINCT p.id FROM presses p, ovens o WHERE p.id = o.id AND abs(p.load - o.heat) > 980",
-    "unlike": """SELECT DISTINCT p.id FROM presses p, ovens o
+    "plant_strained": f"{JOINED} > 1990",
+    "plant_apart": "SELECT DISTINCT p.id FROM presses p, ovens o WHERE p.id = o.id AND abs(p.load - o.heat) > 980",
+    "plant_unlike": """SELECT DISTINCT p.id FROM presses p, ovens o
         WHERE p.id = o.id AND p.mode != o.mode AND p.load != o.heat""",
-    "loaded": "SELECT DISTINCT id FROM presses WHERE load > 990",
+    "plant_loaded": "SELECT DISTINCT id FROM presses WHERE load > 990",
 }
 # It is created last: the greatest loads came before it, and don't count for it.
 LATER = f"{JOINED} > 1200"
@@ -45,12 +45,12 @@ def test_few_readings_travel_and_no_row_is_missing_over_kills(tmp_path: Path, on
             killed.start()
         until(lambda: all(rows(one_fleet, name) == plant.rows(sql) for name, sql in QUERIES.items()), SECONDS)
         first = plant.sent
-        one_fleet.apply(f"CREATE ALERT later AS {LATER};")
-        one_fleet.running("later")
+        one_fleet.apply(f"CREATE ALERT plant_later AS {LATER};")
+        one_fleet.running("plant_later")
         plant.send(400, most=700)
         wanted = plant.rows(LATER, first)
         assert wanted
-        until(lambda: rows(one_fleet, "later") == wanted, SECONDS)
+        until(lambda: rows(one_fleet, "plant_later") == wanted, SECONDS)
         topics = [f"tamis.stream.{stream}.1" for stream in ("presses", "ovens")]
         sent = [one for topic in topics for one in one_fleet.records(topic) if "id" in orjson.loads(one)]
         assert len(sent) < 0.25 * sum(plant.sent)
