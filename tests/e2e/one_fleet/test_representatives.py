@@ -17,7 +17,8 @@ from tests.e2e.plant import CONFIG, JOINED, STREAMS, Plant, rows
 SECONDS = 120.0
 QUERIES = {
     "plant_strained": f"{JOINED} > 1990",
-    "plant_apart": "SELECT DISTINCT p.id FROM presses p, ovens o WHERE p.id = o.id AND abs(p.load - o.heat) > 980",
+    "plant_apart": """SELECT DISTINCT p.id FROM presses p, ovens o
+        WHERE p.id = o.id AND abs(p.load - o.heat) > 980""",
     "plant_unlike": """SELECT DISTINCT p.id FROM presses p, ovens o
         WHERE p.id = o.id AND p.mode != o.mode AND p.load != o.heat""",
     "plant_loaded": "SELECT DISTINCT id FROM presses WHERE load > 990",
