@@ -65,6 +65,11 @@ class Entry:
     # may be published, and is where `StreamPlan.representatives` is None.
     representation: Representation | None = None
 
+    @property
+    def complete(self) -> bool:
+        """True if every tuple that passes is published."""
+        return self.interval == 0 and self.representation is None
+
 
 @dataclass(frozen=True)
 class PaneGrid:

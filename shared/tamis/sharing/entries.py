@@ -173,7 +173,7 @@ class Entries:
             return
         group = self._groups[number]
         server = next((wide for wide in self._widest if _implies(group, self._groups[wide])), number)
-        if _complete(entry):
+        if entry.complete:
             room = len(self._widest) < MOST_COMPARED
             self._stale = sort_key < self._last_complete or (server == number and room)
             self._last_complete = max(self._last_complete, sort_key)
@@ -203,8 +203,8 @@ class Entries:
     def _replace(self, number: int, group: _Group) -> None:
         """Replace a group by one with other members."""
         before, self._groups[number] = self._groups[number], group
-        complete, moved = _complete(group.entry), group.sort_key != before.sort_key
-        self._stale |= complete != _complete(before.entry) or (complete and moved)
+        complete, moved = group.entry.complete, group.sort_key != before.sort_key
+        self._stale |= complete != before.entry.complete or (complete and moved)
         if self._stale:
             return
         server = self._server[number]
@@ -266,7 +266,7 @@ class Entries:
         """Compare all groups with the widest complete groups, from the beginning."""
         ordered = sorted(self._groups, key=lambda number: self._groups[number].sort_key)
         found = {number: self._groups[number] for number in ordered}
-        complete = [number for number in ordered if _complete(found[number].entry)]
+        complete = [number for number in ordered if found[number].entry.complete]
         self._last_complete = self._groups[complete[-1]].sort_key if complete else _FIRST
         self._widest, self._ever_widest = [], set()
         for number in complete:
@@ -304,10 +304,6 @@ _Same = tuple[Expr | None, tuple[str, ...], Expr | None, Window | None, bool, Re
 def _same(entry: Entry) -> _Same:
     same = entry.filter, entry.omission_key, entry.value, entry.window, entry.exact
     return *same, entry.representation
-
-
-def _complete(entry: Entry) -> bool:
-    return entry.interval == 0 and entry.representation is None
 
 
 def _serving(entry: Entry, version: int) -> Entry:

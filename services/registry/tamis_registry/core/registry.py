@@ -19,12 +19,7 @@ from tamis.query.model import AlertDef, Catalog, Redefine, Statement
 from tamis_registry.core.leases import end, expired, take
 from tamis_registry.core.plan import shared_topics
 from tamis_registry.core.plan.change import Change, Final
-from tamis_registry.core.plan.draft_plan import (
-    check_stream,
-    plan_draft,
-    take_up,
-    with_schemas,
-)
+from tamis_registry.core.plan.draft_plan import check_stream, plan_draft, take_up, with_schemas
 from tamis_registry.core.plan.planner import Planner, knowing
 from tamis_registry.core.plan.retirement import still_needed
 from tamis_registry.core.shards import membership
@@ -347,9 +342,10 @@ class Registry:
 
     def _representatives_begin(self, draft: State) -> bool:
         """True if the plan says another time than the joiner."""
-        represented = frozenset[str]() if self._built is None else self._built.represented
-        streams = [stream for stream in self.plan.streams if stream.name in represented]
-        return bool(streams) and any(one.representatives != self._began(draft) for one in streams)
+        if self._built is None or not self._built.represented:
+            return False
+        began, represented = self._began(draft), self._built.represented
+        return any(one.representatives != began for one in self.plan.streams if one.name in represented)
 
     def _change(self, draft: State, now: int, why: tuple[str, ...], always: bool = False) -> Change:
         n = draft.version + 1

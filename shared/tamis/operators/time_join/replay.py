@@ -64,7 +64,7 @@ def retained_rows(topic: TopicPlan, recording: Recording) -> NDArray[np.bool_]:
         concerned = matches(
             topic.partition_key,
             recording.columns,
-            holds[[filters.row(entry.filter) for entry in entries if _whole(entry)]],
+            holds[[filters.row(entry.filter) for entry in entries if entry.complete]],
             holds[[filters.row(entry.filter) for entry in omitting]],
             [entry.null_keys for entry in omitting],
         )
@@ -78,10 +78,6 @@ def retained_rows(topic: TopicPlan, recording: Recording) -> NDArray[np.bool_]:
                 passing = np.flatnonzero(holds[filters.row(entry.filter)])
                 keep[Representatives(entry.representation).publish(recording.columns, passing)] = True
     return keep
-
-
-def _whole(entry: Entry) -> bool:
-    return entry.interval == 0 and entry.representation is None
 
 
 def replay(
